@@ -1,0 +1,29 @@
+# Flags that every target shares, in one interface library.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+add_library(sluice_options INTERFACE)
+set(warnings -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+
+# The numeric contract (docs/decisions/0002) forbids contraction; fused steps are written as std::fma.
+# AVX2, FMA and F16C are the least we run on (docs/decisions/0001), so std::fma is one instruction.
+set(arithmetic -ffp-contract=off)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND arithmetic -march=x86-64-v3)
+endif()
+
+target_compile_options(sluice_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${warnings};${arithmetic}>)
+target_include_directories(sluice_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+
+if(SLUICE_SANITIZE)
+  set(sanitize -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(sluice_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${sanitize}>)
+  target_link_options(sluice_options INTERFACE -fsanitize=${SLUICE_SANITIZE})
+endif()
+if(SLUICE_FUZZ)
+  # Coverage feedback in the code under test; the main() comes with the fuzz targets alone.
+  target_compile_options(sluice_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
