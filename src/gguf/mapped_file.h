@@ -1,0 +1,40 @@
+// A whole file, mapped read-only: the bytes cost no memory until they are touched, and the kernel
+// may drop them again.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace sluice::gguf {
+
+// Move-only; the bytes stay where they are when it moves. The file must not shrink while it is
+// mapped: touching what is gone ends the process (SIGBUS), as with every mapped file.
+class MappedFile {
+ public:
+  // Throws Errc::bad_file for a path that is missing, unreadable, empty or not a regular file.
+  static MappedFile open(const std::string& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+
+  // Reads all of the file into the page cache and maps it, piece by piece. `progress` (may be
+  // empty) hears after each piece how many bytes are done, and may throw to stop.
+  void populate(const std::function<void(uint64_t bytes_done)>& progress) const;
+
+ private:
+  MappedFile(std::string path, std::span<const std::byte> bytes)
+      : path_(std::move(path)), bytes_(bytes) {}
+
+  std::string path_;
+  std::span<const std::byte> bytes_;  // empty after a move
+};
+
+}  // namespace sluice::gguf

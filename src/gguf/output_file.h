@@ -1,0 +1,45 @@
+// A file that appears under its name only when it is whole: written as <path>.partial, renamed by
+// commit(), removed when that never comes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace sluice::gguf {
+
+// Neither copied nor moved. Errors (a full disk, no permission) throw Errc::bad_file with the
+// system's reason; the partial file goes with the object.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile();
+
+  const std::string& path() const { return path_; }
+  uint64_t bytes_written() const { return bytes_written_; }
+
+  // Small pieces are gathered; large ones go to the system as they are, without a copy.
+  void append(std::span<const std::byte> bytes);
+  void append_zeros(uint64_t n);
+
+  // Waits until the disk has everything, then gives the file its name, replacing an older one.
+  void commit();
+
+ private:
+  void flush();
+  void write_out(std::span<const std::byte> bytes);
+  [[noreturn]] void fail(const char* what) const;
+
+  std::string path_;
+  std::string partial_path_;
+  std::vector<std::byte> buffer_;
+  uint64_t bytes_written_ = 0;  // the buffer's included
+  int fd_ = -1;                 // -1 after commit()
+};
+
+}  // namespace sluice::gguf
