@@ -1,0 +1,58 @@
+// The seam between math and mechanism: the operations a model is made of, at the grain of fused
+// kernels. Every one works on any number of rows, and a row's result does not depend on which other
+// rows are computed with it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "backend/buffer.h"
+#include "backend/views.h"
+#include "base/thread_pool.h"
+
+namespace sluice::backend {
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  // Memory the other operations can work in.
+  virtual Buffer allocate(uint64_t n_bytes) = 0;
+
+  // x[r] = table[tokens[r]]. table: [d_model, n_vocab].
+  virtual void embed(const WeightView& table, const StepView& step, RowsView x) = 0;
+
+  // out[r] = the projections of norm(x[r]), side by side. out: [n_rows, sum of their n_rows].
+  virtual void project_in(ConstRowsView x, const NormView& norm,
+                          std::span<const Projection> projections, RowsView out) = 0;
+
+  // qkv: [n_rows, q_cols + 2 kv_cols], as project_in left it; q and k are overwritten. Normalises
+  // and turns q and k, appends k and v to the cache, then attends to every earlier position of the
+  // row's sequence: out[r] = softmax(q k^T / sqrt(head_dim)) v. out: [n_rows, q_cols].
+  virtual void attend(RowsView qkv, const AttentionView& attention, const StepView& step,
+                      const KvLayerView& kv, RowsView out) = 0;
+
+  // x[r] += W in[r] + bias.
+  virtual void project_add(ConstRowsView in, const Projection& projection, RowsView x) = 0;
+
+  // a = norm(x) in the formats it asks for; routing from the router's scores of norm(x).
+  virtual void route(ConstRowsView x, const NormView& norm, const RouterView& router,
+                     const ExpertInputView& a, const RoutingView& routing) = 0;
+
+  // x[r] += sum_k w_k expert_k(a[r]) (+ the shared expert), to the bit as the numeric contract
+  // says.
+  virtual void experts(const ExpertsView& experts, const ExpertInputView& a,
+                       const RoutingView& routing, RowsView x) = 0;
+
+  // logits[i] = W norm(x[rows[i]]). logits: [rows.size(), n_vocab].
+  virtual void logits(ConstRowsView x, std::span<const int32_t> rows, const NormView& norm,
+                      const WeightView& output, RowsView logits) = 0;
+};
+
+// On the threads of the pool, which must outlive it.
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool);
+
+// Throws Errc::device where this build or this machine has no CUDA.
+std::unique_ptr<Ops> make_cuda_ops();
+
+}  // namespace sluice::backend

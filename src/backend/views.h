@@ -1,0 +1,152 @@
+// What the math hands to a backend: borrowed views of weights, rows and caches, all in memory of
+// that backend. Whoever made a view owns what it points to and outlives the call.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/ids.h"
+#include "quant/type.h"
+
+namespace sluice::backend {
+
+// A weight [n_cols, n_rows, n_mats] in the file's order: n_mats matrices back to back, each of
+// n_rows rows of n_cols values; y[n] = sum_k W[n][k] x[k]. Absent when data is null.
+struct WeightView {
+  quant::Type type = quant::Type::f32;
+  const std::byte* data = nullptr;
+  int64_t n_cols = 0;
+  int64_t n_rows = 0;
+  int64_t n_mats = 1;
+
+  explicit operator bool() const { return data != nullptr; }
+  uint64_t row_bytes() const { return quant::row_bytes(type, n_cols); }
+  const std::byte* row(int64_t r) const { return data + static_cast<uint64_t>(r) * row_bytes(); }
+
+  // One matrix, or some rows, of this weight.
+  WeightView matrix(int64_t m) const { return {type, row(m * n_rows), n_cols, n_rows, 1}; }
+  WeightView rows(int64_t first, int64_t count) const {
+    return {type, row(first), n_cols, count, 1};
+  }
+};
+
+// y = W x + bias; bias [n_rows] or null.
+struct Projection {
+  WeightView weight;
+  const float* bias = nullptr;
+};
+
+// y = weight * x / sqrt(mean(x^2) + eps); weight [n_cols].
+struct NormView {
+  const float* weight = nullptr;
+  float eps = 0.0f;
+};
+
+// [n_rows, n_cols] f32, rows contiguous.
+struct RowsView {
+  float* data = nullptr;
+  int64_t n_rows = 0;
+  int64_t n_cols = 0;
+
+  float* row(int64_t r) const { return data + r * n_cols; }
+};
+
+struct ConstRowsView {
+  const float* data = nullptr;
+  int64_t n_rows = 0;
+  int64_t n_cols = 0;
+
+  ConstRowsView(const float* d, int64_t rows, int64_t cols) : data(d), n_rows(rows), n_cols(cols) {}
+  ConstRowsView(const RowsView& r)  // NOLINT(google-explicit-constructor): as T* to const T*
+      : data(r.data), n_rows(r.n_rows), n_cols(r.n_cols) {}
+  const float* row(int64_t r) const { return data + r * n_cols; }
+};
+
+// Which two dimensions of a head turn together: (2j, 2j+1), or (j, j + n_rot/2).
+enum class RopePairing { adjacent, halves };
+
+// Pair j of a row at position p turns by p * frequencies[j], and is scaled by magnitude.
+struct RopeView {
+  RopePairing pairing = RopePairing::halves;
+  std::span<const float> frequencies;  // [n_rot / 2]; dimensions from n_rot on stay as they are
+  float magnitude = 1.0f;
+};
+
+// RMSNorm of q and k before rope: none, over each head [head_dim], or over all heads at once.
+enum class HeadNorm { none, per_head, whole };
+
+struct AttentionView {
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  HeadNorm head_norm = HeadNorm::none;
+  NormView q_norm;
+  NormView k_norm;
+  RopeView rope;
+
+  int64_t q_cols() const { return int64_t{n_heads} * head_dim; }
+  int64_t kv_cols() const { return int64_t{n_kv_heads} * head_dim; }
+};
+
+// The rows of one step: row r continues sequence sequences[r] at position positions[r]. Rows of one
+// sequence stand in order of position. page_table [n_sequences, table_stride] names the page that
+// holds each run of page_tokens positions.
+struct StepView {
+  std::span<const TokenId> tokens;     // [n_rows]
+  std::span<const int32_t> positions;  // [n_rows]
+  std::span<const int32_t> sequences;  // [n_rows]
+  const int32_t* page_table = nullptr;
+  int64_t table_stride = 0;
+
+  int64_t n_rows() const { return static_cast<int64_t>(tokens.size()); }
+};
+
+// One layer's share of the KV cache: pages of [n_kv_heads, page_tokens, head_dim], keys and values
+// apart, each in its own type.
+struct KvLayerView {
+  quant::Type k_type = quant::Type::f16;
+  quant::Type v_type = quant::Type::f16;
+  std::byte* k = nullptr;
+  std::byte* v = nullptr;
+  int page_tokens = 0;
+};
+
+// softmax(W h), the n_used largest, divided by their sum if renormalize. shared_gate [d_model]
+// gives the shared expert's weight sigmoid(shared_gate . h); null where there is none.
+struct RouterView {
+  WeightView weight;
+  int n_used = 0;
+  bool renormalize = false;
+  const float* shared_gate = nullptr;
+};
+
+// Best first, ties to the lower expert.
+struct RoutingView {
+  int n_used = 0;
+  int32_t* experts = nullptr;       // [n_rows, n_used]
+  float* weights = nullptr;         // [n_rows, n_used]
+  float* shared_weights = nullptr;  // [n_rows]; written where the router has a shared gate
+};
+
+// The input of a layer's experts, in the formats their weights need: plain rows for F32, F16 and
+// BF16, int8 blocks of 32 with scales (the numeric contract, part A) for all others. A format
+// nobody needs is null.
+struct ExpertInputView {
+  int64_t n_rows = 0;
+  int64_t n_cols = 0;
+  float* f32 = nullptr;  // [n_rows, n_cols]
+  int8_t* q = nullptr;   // [n_rows, n_cols]
+  float* d = nullptr;    // [n_rows, n_cols / 32]
+  float* y = nullptr;    // [n_rows, n_cols / 32]
+};
+
+// gate, up: [d_model, d_ff, n_experts]; down: [d_ff, d_model, n_experts]. The shared expert, where
+// there is one, has matrices of its own width.
+struct ExpertsView {
+  WeightView gate, up, down;
+  WeightView shared_gate, shared_up, shared_down;
+};
+
+}  // namespace sluice::backend
