@@ -1,0 +1,88 @@
+// What a model file says about the model's shape, read once and checked: counts, widths, and the
+// rules that differ between architectures.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backend/views.h"
+#include "gguf/metadata.h"
+
+namespace sluice::model {
+
+enum class RopeScaling { none, linear, yarn };
+
+struct RopeConfig {
+  backend::RopePairing pairing = backend::RopePairing::halves;
+  int n_rot = 0;
+  float base = 10000.0f;
+  RopeScaling scaling = RopeScaling::none;
+  float factor = 1.0f;       // how many times the original context
+  int n_ctx_original = 0;    // before scaling
+  float attn_factor = 1.0f;  // extra factor of the magnitude
+};
+
+struct Config {
+  std::string architecture;
+  std::string name;
+  int n_layers = 0;
+  int d_model = 0;
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+  int n_vocab = 0;
+  int n_ctx_train = 0;
+  int n_experts = 0;
+  int n_experts_used = 0;
+  int d_ff = 0;         // of one expert
+  int d_ff_shared = 0;  // of the shared expert; 0 where there is none
+  float norm_eps = 0.0f;
+  RopeConfig rope;
+
+  int64_t q_cols() const { return int64_t{n_heads} * head_dim; }
+  int64_t kv_cols() const { return int64_t{n_kv_heads} * head_dim; }
+};
+
+// Reads the keys "<architecture>.<name>", with the file named in every error.
+class ConfigReader {
+ public:
+  explicit ConfigReader(const gguf::Metadata& metadata);
+
+  const gguf::Metadata& metadata() const { return metadata_; }
+  const std::string& architecture() const { return architecture_; }
+  std::string key(std::string_view name) const { return architecture_ + "." + std::string(name); }
+  bool has(std::string_view name) const { return metadata_.contains(key(name)); }
+
+  // A size of the model: at least 1, and small enough that products of three fit into 64 bits.
+  int size(std::string_view name) const;
+  int size_or(std::string_view name, int fallback) const;
+  // One number for all layers; an array must hold n_layers times the same.
+  int same_in_all_layers(std::string_view name, int n_layers) const;
+  float number(std::string_view name) const;
+  float number_or(std::string_view name, float fallback) const;
+
+  // "<file>: <text>", as Errc::unsupported_model.
+  [[noreturn]] void refuse(const std::string& text) const;
+
+ private:
+  const gguf::Metadata& metadata_;
+  std::string architecture_;
+};
+
+// What all attention architectures share; d_ff, d_ff_shared and the rope pairing are left to
+// theirs.
+Config read_common_config(const ConfigReader& in);
+
+// expert_feed_forward_length, by default feed_forward_length / n_experts_used (the Qwen family).
+int expert_width(const ConfigReader& in, const Config& c);
+
+// For architectures whose heads turn as a whole.
+void require_full_rope(const ConfigReader& in, const Config& c);
+
+// The turning frequencies of the n_rot / 2 pairs, scaling folded in, and the magnitude.
+std::vector<float> rope_frequencies(const RopeConfig& rope);
+float rope_magnitude(const RopeConfig& rope);
+
+}  // namespace sluice::model

@@ -1,0 +1,89 @@
+// See file_source.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "model/file_source.h"
+
+#include "base/error.h"
+#include "gguf/in_quotes.h"
+#include "quant/decode.h"
+#include "quant/type.h"
+
+namespace sluice::model {
+namespace {
+
+std::string format_shape(std::span<const int64_t> shape) {
+  std::string text = "[";
+  for (const int64_t n : shape) text += cat(text.size() > 1 ? ", " : "", n);
+  return text + "]";
+}
+
+// Trailing dimensions of 1 mean nothing: [8] and [8, 1] are the same shape.
+bool same_shape(std::vector<int64_t> a, std::vector<int64_t> b) {
+  while (a.size() > 1 && a.back() == 1) a.pop_back();
+  while (b.size() > 1 && b.back() == 1) b.pop_back();
+  return a == b;
+}
+
+}  // namespace
+
+void FileSource::refuse(const std::string& text) const {
+  throw Error(Errc::unsupported_model, cat(file_.metadata().origin(), ": ", text));
+}
+
+const gguf::Tensor* FileSource::find(const TensorRequest& request) {
+  const gguf::Tensor* tensor = file_.find(request.name);
+  if (!tensor) {
+    if (request.presence != Presence::required) return nullptr;
+    refuse(cat("tensor '", request.name, "' is missing; expected one of shape ",
+               format_shape(request.shape)));
+  }
+  if (!same_shape(tensor->shape, request.shape)) {
+    refuse(cat("tensor '", request.name, "' has shape ", format_shape(tensor->shape), "; expected ",
+               format_shape(request.shape)));
+  }
+  if (!tensor->type->supported) {
+    refuse(cat("tensor '", request.name, "' is of type ", tensor->type->name,
+               ", which sluice cannot compute with; use a file of another quantisation"));
+  }
+  used_.insert(tensor->name);
+  return tensor;
+}
+
+backend::WeightView FileSource::matrix(const TensorRequest& request) {
+  const gguf::Tensor* tensor = find(request);
+  if (!tensor) return {};
+  const auto type = static_cast<quant::Type>(tensor->type->id);
+  // Plain numbers are read where they stand, so they must stand on their own size.
+  const uint64_t element = tensor->type->block_bytes;
+  if (quant::is_float(type) && tensor->offset % element != 0) {
+    refuse(cat("tensor '", request.name, "' starts at byte ", tensor->offset,
+               "; expected a multiple of ", element, " (general.alignment is too small)"));
+  }
+  const auto& shape = request.shape;
+  return {type, tensor->data.data(), shape[0], shape[1], shape.size() > 2 ? shape[2] : 1};
+}
+
+const float* FileSource::vector(const TensorRequest& request) {
+  const gguf::Tensor* tensor = find(request);
+  if (!tensor) return nullptr;
+  const auto type = static_cast<quant::Type>(tensor->type->id);
+  if (!quant::is_float(type)) {
+    refuse(cat("tensor '", request.name, "' is of type ", tensor->type->name,
+               "; expected F32, F16 or BF16 for a vector"));
+  }
+  if (type == quant::Type::f32 && tensor->offset % sizeof(float) == 0) {
+    return reinterpret_cast<const float*>(tensor->data.data());
+  }
+  auto& values = widened_.emplace_back(static_cast<size_t>(request.shape[0]));
+  quant::decode_row(type, tensor->data.data(), values);
+  return values.data();
+}
+
+void FileSource::require_all_used(std::string_view architecture) const {
+  for (const gguf::Tensor& tensor : file_.tensors()) {
+    if (used_.contains(tensor.name)) continue;
+    refuse(cat("tensor ", gguf::in_quotes(tensor.name), " is not known for architecture '",
+               architecture, "'; leaving it out would give wrong answers"));
+  }
+}
+
+}  // namespace sluice::model

@@ -1,0 +1,72 @@
+// See model.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "model/model.h"
+
+#include "base/check.h"
+#include "base/error.h"
+#include "model/file_source.h"
+
+namespace sluice::model {
+
+const Architecture& architecture_of(const ConfigReader& in) {
+  if (const Architecture* found = find_architecture(in.architecture())) return *found;
+  std::string known;
+  for (const Architecture* a : architectures()) known += cat(known.empty() ? "" : ", ", a->name());
+  in.refuse(cat("architecture '", in.architecture(), "' is not supported; sluice runs ", known));
+}
+
+BoundTensors bind_all(const Architecture& architecture, const Config& config,
+                      const backend::RopeView& rope, TensorSource& source) {
+  const int64_t d_model = config.d_model;
+  BoundTensors bound;
+  bound.token_embd = source.matrix({"token_embd.weight", {d_model, config.n_vocab}});
+  for (int i = 0; i < config.n_layers; ++i) {
+    LayerBinder binder(config, rope, source, LayerId(i));
+    bound.layers.push_back(architecture.bind_layer(binder));
+  }
+  bound.output_norm = {source.vector({"output_norm.weight", {d_model}}), config.norm_eps};
+  bound.output =
+      source.matrix({"output.weight",
+                     {d_model, config.n_vocab},
+                     architecture.may_tie_output() ? Presence::usual : Presence::required});
+  if (!bound.output) bound.output = bound.token_embd;
+  return bound;
+}
+
+Model::Model(const gguf::ModelFile& file) {
+  const ConfigReader in(file.metadata());
+  architecture_ = &architecture_of(in);
+  config_ = architecture_->read_config(in);
+  FileSource source(file, widened_);
+
+  rope_frequencies_ = rope_frequencies(config_.rope);
+  if (architecture_->may_have_rope_factors()) {
+    const int64_t n_pairs = config_.rope.n_rot / 2;
+    if (const float* factors = source.vector({"rope_freqs.weight", {n_pairs}, Presence::rare})) {
+      for (size_t j = 0; j < rope_frequencies_.size(); ++j) rope_frequencies_[j] /= factors[j];
+    }
+  }
+  const backend::RopeView rope{config_.rope.pairing, rope_frequencies_,
+                               rope_magnitude(config_.rope)};
+  BoundTensors bound = bind_all(*architecture_, config_, rope, source);
+  source.require_all_used(architecture_->name());
+  token_embd_ = bound.token_embd;
+  layers_ = std::move(bound.layers);
+  output_norm_ = bound.output_norm;
+  output_ = bound.output;
+}
+
+void Model::forward(Step& step) const {
+  step.op.embed(token_embd_, step.rows, step.s.x);
+  for (const Layer& layer : layers_) architecture_->forward_layer(layer, step);
+}
+
+backend::ConstRowsView Model::logits(Step& step, std::span<const int32_t> rows) const {
+  CHECK(std::ssize(rows) <= step.s.logits.n_rows);
+  backend::RowsView out = step.s.logits;
+  out.n_rows = std::ssize(rows);
+  step.op.logits(step.s.x, rows, output_norm_, output_, out);
+  return out;
+}
+
+}  // namespace sluice::model

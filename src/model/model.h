@@ -1,0 +1,60 @@
+// A model: its shape and its weights, bound by name from an open file, and the forward pass.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "gguf/model_file.h"
+#include "model/architecture.h"
+#include "model/config.h"
+#include "model/layer.h"
+#include "model/step.h"
+
+namespace sluice::model {
+
+// Views into its file, which it does not own and which must outlive it; only the few vectors that a
+// file stores as F16 or BF16 are held here, widened.
+class Model {
+ public:
+  // Checks every tensor: there, of the right shape, of a type sluice computes with, and none left
+  // over that this architecture does not know, since ignoring one would be a silent wrong answer.
+  explicit Model(const gguf::ModelFile& file);
+  Model(Model&&) = default;
+
+  const Architecture& architecture() const { return *architecture_; }
+  const Config& config() const { return config_; }
+  std::span<const Layer> layers() const { return layers_; }
+
+  // All layers, for all rows of a step.
+  void forward(Step& step) const;
+
+  // Then the logits of some of its rows, as many as step.s.logits holds; valid until the next call.
+  backend::ConstRowsView logits(Step& step, std::span<const int32_t> rows) const;
+
+ private:
+  const Architecture* architecture_;
+  Config config_;
+  std::vector<float> rope_frequencies_;
+  std::deque<std::vector<float>> widened_;
+  backend::WeightView token_embd_;
+  std::vector<Layer> layers_;
+  backend::NormView output_norm_;
+  backend::WeightView output_;
+};
+
+// The architecture a file names, or an Error that lists the known ones.
+const Architecture& architecture_of(const ConfigReader& in);
+
+// The tensors outside the layers, and then all layers. `rope` must outlive the result.
+struct BoundTensors {
+  backend::WeightView token_embd;
+  std::vector<Layer> layers;
+  backend::NormView output_norm;
+  backend::WeightView output;  // the embedding where it is tied
+};
+BoundTensors bind_all(const Architecture& architecture, const Config& config,
+                      const backend::RopeView& rope, TensorSource& source);
+
+}  // namespace sluice::model
