@@ -1,0 +1,124 @@
+// sluice: Mixture-of-Experts language models from GGUF files. Load a model, open a session, feed it
+// tokens, get tokens back.
+//
+//   sluice::Model model = sluice::Model::load("model.gguf");
+//   sluice::Session session(model, {.n_ctx = 4096});
+//   session.generate(prompt, {.n_tokens = 100}, [](sluice::TokenId t) { print(t); return true; });
+//
+// Whatever goes wrong from outside (file, request, memory, device) is thrown as sluice::Error.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sluice/error.h"
+
+namespace sluice {
+
+using TokenId = int32_t;
+
+struct LoadOptions {
+  int n_threads = 0;  // 0: one per usable core
+
+  // Called while the file is read into memory; empty: the file is read as it is needed.
+  std::function<void(uint64_t bytes_done, uint64_t bytes_total)> progress;
+};
+
+struct ModelInfo {
+  std::string architecture;
+  std::string name;
+  int n_layers = 0;
+  int d_model = 0;
+  int n_vocab = 0;
+  int n_ctx_train = 0;  // the context the model was trained for
+  int n_experts = 0;
+  int n_experts_used = 0;
+  uint64_t file_bytes = 0;
+  std::optional<TokenId> eos;  // the token that ends a text, where the file names one
+};
+
+// A loaded model. Copies share it, and sessions keep it alive.
+class Model {
+ public:
+  static Model load(const std::string& path, const LoadOptions& options = {});
+
+  const ModelInfo& info() const;
+
+ private:
+  friend class Session;
+  struct Impl;
+  explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;  // shared: a session may outlive the Model it was made from
+};
+
+// How keys and values of past tokens are kept.
+enum class KvType { f32, f16, bf16, q8_0, q4_0 };
+
+struct SessionOptions {
+  int n_ctx = 0;  // tokens the session can hold; 0: as trained, at most 4096
+  KvType k_type = KvType::f16;
+  KvType v_type = KvType::f16;
+  int prefill_chunk = 512;  // tokens computed together; 1 is pure decode
+};
+
+struct GenerateOptions {
+  int n_tokens = 128;       // at most so many new tokens
+  bool ignore_eos = false;  // go on past the end-of-text token
+};
+
+enum class StopReason { length, end_of_text, callback, context_full };
+
+struct GenerateResult {
+  std::vector<TokenId> tokens;  // the new ones; an end-of-text token is not among them
+  StopReason reason = StopReason::length;
+};
+
+// Sums over the life of a session.
+struct Stats {
+  int64_t n_prefill_tokens = 0;
+  int64_t n_decode_tokens = 0;
+  double prefill_seconds = 0.0;
+  double decode_seconds = 0.0;
+  uint64_t kv_bytes = 0;  // held for the whole context
+};
+
+// One text in the making. Sessions of one model may live side by side; calls to one session must
+// not overlap.
+class Session {
+ public:
+  explicit Session(const Model& model, const SessionOptions& options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // Sees the scores of what may follow the token at `pos`: n_vocab numbers, not normalised, valid
+  // during the call.
+  using OnLogits = std::function<void(int pos, std::span<const float> logits)>;
+
+  // Appends tokens to the text; `on_logits` (may be empty) is called for each of them, in order.
+  void append(std::span<const TokenId> tokens, const OnLogits& on_logits = {});
+
+  // Appends the prompt and continues it greedily; the new tokens become part of the text.
+  // `on_token` (may be empty) sees each of them, and ends the generation by returning false.
+  GenerateResult generate(std::span<const TokenId> prompt, const GenerateOptions& options = {},
+                          const std::function<bool(TokenId)>& on_token = {});
+
+  // Forgets all but the first n_tokens.
+  void truncate(int n_tokens);
+
+  int n_tokens() const;  // in the text so far
+  int n_ctx() const;
+  const Stats& stats() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice

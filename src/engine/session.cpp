@@ -1,0 +1,223 @@
+// The public interface of sluice.h on top of model/ and the stepper.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "engine/stepper.h"
+#include "gguf/model_file.h"
+#include "model/model.h"
+#include "sampler/greedy.h"
+#include "sluice/sluice.h"
+
+namespace sluice {
+namespace {
+
+constexpr SequenceId kOnlySequence{0};
+constexpr int kDefaultContext = 4096;
+
+quant::Type tensor_type(KvType type) {
+  switch (type) {
+    case KvType::f32:
+      return quant::Type::f32;
+    case KvType::f16:
+      return quant::Type::f16;
+    case KvType::bf16:
+      return quant::Type::bf16;
+    case KvType::q8_0:
+      return quant::Type::q8_0;
+    case KvType::q4_0:
+      return quant::Type::q4_0;
+  }
+  throw Error(Errc::bad_request, "unknown KV type");
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+ModelInfo make_info(const gguf::ModelFile& file, const model::Config& c) {
+  ModelInfo info{.architecture = c.architecture,
+                 .name = c.name,
+                 .n_layers = c.n_layers,
+                 .d_model = c.d_model,
+                 .n_vocab = c.n_vocab,
+                 .n_ctx_train = c.n_ctx_train,
+                 .n_experts = c.n_experts,
+                 .n_experts_used = c.n_experts_used,
+                 .file_bytes = file.file_bytes(),
+                 .eos = {}};
+  const std::string_view key = "tokenizer.ggml.eos_token_id";
+  if (file.metadata().contains(key)) {
+    info.eos = static_cast<TokenId>(file.metadata().get_int(key, {0, c.n_vocab - 1}));
+  }
+  return info;
+}
+
+}  // namespace
+
+struct Model::Impl {
+  Impl(const std::string& path, int n_threads)
+      : file(gguf::ModelFile::open(path)),
+        model(file),
+        info(make_info(file, model.config())),
+        pool(std::make_unique<ThreadPool>(n_threads)) {}
+
+  gguf::ModelFile file;
+  model::Model model;
+  ModelInfo info;
+  std::unique_ptr<ThreadPool> pool;
+};
+
+Model Model::load(const std::string& path, const LoadOptions& options) {
+  if (options.n_threads < 0 || options.n_threads > 1024) {
+    throw Error(Errc::bad_request,
+                cat(options.n_threads, " threads; expected 1 to 1024, or 0 for all"));
+  }
+  auto impl = std::make_shared<const Impl>(path, options.n_threads);
+  if (options.progress) impl->file.populate(options.progress);
+  return Model(std::move(impl));
+}
+
+const ModelInfo& Model::info() const { return impl_->info; }
+
+struct Session::Impl {
+  enum class Phase { prefill, decode };
+
+  Impl(std::shared_ptr<const Model::Impl> m, const engine::KvOptions& kv, int prefill_chunk)
+      : model(std::move(m)),
+        n_ctx(kv.n_ctx),
+        stepper(model->model, backend::make_cpu_ops(*model->pool), kv, prefill_chunk) {
+    stats.kv_bytes = stepper.kv_bytes();
+  }
+
+  int n_tokens() const { return stepper.n_tokens(kOnlySequence); }
+  void require_valid(std::span<const TokenId> tokens) const;
+  void append(std::span<const TokenId> tokens, Phase phase, const OnLogits& on_logits);
+  void append_chunk(std::span<const TokenId> chunk, bool is_last, const OnLogits& on_logits);
+
+  std::shared_ptr<const Model::Impl> model;  // shared with the Model: the longer-lived keeps it
+  int n_ctx;
+  engine::Stepper stepper;
+  Stats stats;
+  std::vector<engine::StepRow> rows;
+  std::vector<float> last_logits;  // of the newest token; empty where none are known
+  double seconds_in_callback = 0.0;
+};
+
+// Before anything is computed, so that a bad request leaves the session as it was.
+void Session::Impl::require_valid(std::span<const TokenId> tokens) const {
+  if (tokens.size() > static_cast<size_t>(n_ctx - n_tokens())) {
+    throw Error(Errc::bad_request,
+                cat(tokens.size(), " tokens do not fit into the context: it holds ", n_ctx, " and ",
+                    n_tokens(), " are in use; ask for a larger context (-c) or give fewer tokens"));
+  }
+  for (const TokenId token : tokens) {
+    if (token >= 0 && token < model->info.n_vocab) continue;
+    throw Error(Errc::bad_request, cat("token id ", token, " is out of range; expected 0 to ",
+                                       model->info.n_vocab - 1));
+  }
+}
+
+void Session::Impl::append(std::span<const TokenId> tokens, Phase phase,
+                           const OnLogits& on_logits) {
+  require_valid(tokens);
+  const auto start = std::chrono::steady_clock::now();
+  seconds_in_callback = 0.0;
+  const auto chunk = static_cast<size_t>(stepper.max_rows());
+  for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const size_t n = std::min(chunk, tokens.size() - begin);
+    append_chunk(tokens.subspan(begin, n), begin + n == tokens.size(), on_logits);
+  }
+  const double seconds = seconds_since(start) - seconds_in_callback;
+  if (phase == Phase::prefill) {
+    stats.n_prefill_tokens += std::ssize(tokens);
+    stats.prefill_seconds += seconds;
+  } else {
+    stats.n_decode_tokens += std::ssize(tokens);
+    stats.decode_seconds += seconds;
+  }
+}
+
+void Session::Impl::append_chunk(std::span<const TokenId> chunk, bool is_last,
+                                 const OnLogits& on_logits) {
+  rows.clear();
+  for (const TokenId token : chunk) rows.push_back({token, kOnlySequence, bool(on_logits)});
+  if (is_last) rows.back().wants_logits = true;
+  const int first = n_tokens();
+  stepper.step(rows, [&](int64_t row, std::span<const float> logits) {
+    const auto before = std::chrono::steady_clock::now();
+    if (on_logits) on_logits(first + static_cast<int>(row), logits);
+    if (row + 1 == std::ssize(rows)) last_logits.assign(logits.begin(), logits.end());
+    seconds_in_callback += seconds_since(before);
+  });
+}
+
+Session::Session(const Model& model, const SessionOptions& options) {
+  const ModelInfo& info = model.info();
+  if (options.n_ctx < 0 || options.prefill_chunk < 1) {
+    throw Error(
+        Errc::bad_request,
+        cat("a context of ", options.n_ctx, " tokens, computed ", options.prefill_chunk,
+            " at a time; expected a context of 1 or more (0: default) in chunks of 1 or more"));
+  }
+  const int n_ctx = options.n_ctx > 0 ? options.n_ctx : std::min(info.n_ctx_train, kDefaultContext);
+  const engine::KvOptions kv{.k_type = tensor_type(options.k_type),
+                             .v_type = tensor_type(options.v_type),
+                             .n_sequences = 1,
+                             .n_ctx = n_ctx};
+  impl_ = std::make_unique<Impl>(model.impl_, kv, std::min(options.prefill_chunk, n_ctx));
+}
+
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+void Session::append(std::span<const TokenId> tokens, const OnLogits& on_logits) {
+  impl_->append(tokens, Impl::Phase::prefill, on_logits);
+}
+
+GenerateResult Session::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
+                                 const std::function<bool(TokenId)>& on_token) {
+  if (prompt.empty() && impl_->last_logits.empty()) {
+    throw Error(Errc::bad_request, "the prompt is empty; give at least one token to continue from");
+  }
+  append(prompt);
+  GenerateResult result;
+  while (std::ssize(result.tokens) < options.n_tokens) {
+    const TokenId token = sampler::greedy(impl_->last_logits);
+    if (token == impl_->model->info.eos && !options.ignore_eos) {
+      result.reason = StopReason::end_of_text;
+      break;
+    }
+    result.tokens.push_back(token);
+    const bool go_on = !on_token || on_token(token);
+    if (n_tokens() == n_ctx()) {
+      result.reason = StopReason::context_full;
+      break;
+    }
+    impl_->append({&token, 1}, Impl::Phase::decode, {});
+    if (!go_on) {
+      result.reason = StopReason::callback;
+      break;
+    }
+  }
+  return result;
+}
+
+void Session::truncate(int n_tokens) {
+  if (n_tokens < 0 || n_tokens > this->n_tokens()) {
+    throw Error(Errc::bad_request, cat("cannot keep ", n_tokens, " of ", this->n_tokens(),
+                                       " tokens; expected a number from 0 to that"));
+  }
+  if (n_tokens == this->n_tokens()) return;
+  impl_->stepper.truncate(kOnlySequence, n_tokens);
+  impl_->last_logits.clear();
+}
+
+int Session::n_tokens() const { return impl_->n_tokens(); }
+int Session::n_ctx() const { return impl_->n_ctx; }
+const Stats& Session::stats() const { return impl_->stats; }
+
+}  // namespace sluice
