@@ -1,0 +1,15 @@
+// The commands of the program. Each file adds its own subcommand, with its flags, to the parser.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace sluice::cli {
+
+void add_inspect(CLI::App& app);
+void add_logits(CLI::App& app);
+void add_run(CLI::App& app);
+void add_synth(CLI::App& app);
+void add_quantize(CLI::App& app);
+
+}  // namespace sluice::cli

@@ -1,0 +1,29 @@
+// The flags that every command which computes with a model shares.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "sluice/sluice.h"
+
+namespace sluice::cli {
+
+struct ModelOptions {
+  std::string path;
+  std::string tokens;
+  int n_threads = 0;
+  SessionOptions session;
+
+  // -m, --tokens, -t, -c, -ctk, -ctv, --prefill-chunk. Must outlive the parse.
+  void add_to(CLI::App& command);
+
+  // With a progress bar on a terminal.
+  Model load() const;
+
+  // "1,2,3" -> ids; throws Errc::bad_request for what is not a number.
+  std::vector<TokenId> token_ids() const;
+};
+
+}  // namespace sluice::cli
