@@ -1,0 +1,62 @@
+// Activations to int8 blocks of 32 (numeric contract, part A), and SwiGLU (part C).
+//
+// Layout   x: [n] f32; q: [n] int8; d, y: [n / 32] f32; gate, up, h: [n] f32.
+// Mapping  one warp per block of 32, one lane per value: maximum and sum are warp reductions of
+//          integers, so their order cannot matter.
+// Limits   n % 32 == 0 for quantize_activation (the launcher checks).
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/contract.cuh"
+#include "backend/cuda/cuda_error.h"
+#include "backend/cuda/quantize_activation.h"
+#include "base/check.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+constexpr unsigned kAllLanes = 0xffffffffu;
+constexpr float kSmallest = 0x1p-100f;  // below it a block is zero
+
+__global__ void quantize_activation_kernel(const float* __restrict__ x, int64_t n,
+                                           int8_t* __restrict__ q, float* __restrict__ d,
+                                           float* __restrict__ y) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= n) return;  // whole warps: n is a multiple of 32
+  const float value = x[i];
+  const unsigned magnitude = __float_as_uint(value) & 0x7fffffffu;
+  const float peak = __uint_as_float(__reduce_max_sync(kAllLanes, magnitude));
+  const bool is_zero = peak < kSmallest;
+  const float scale = is_zero ? 0.0f : __fdiv_rn(127.0f, peak);
+  const int rounded = is_zero ? 0 : __float2int_rn(__fmul_rn(value, scale));
+  q[i] = static_cast<int8_t>(rounded);
+  const int sum = __reduce_add_sync(kAllLanes, rounded);
+  if (threadIdx.x % kWarp != 0) return;
+  const float step = is_zero ? 0.0f : __fmul_rn(peak, 1.0f / 127.0f);
+  d[i / kWarp] = step;
+  y[i / kWarp] = __fmul_rn(step, static_cast<float>(sum));
+}
+
+__global__ void swiglu_kernel(const float* gate, const float* up, int64_t n, float* h) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < n) h[i] = swiglu(gate[i], up[i]);
+}
+
+unsigned n_blocks(int64_t n) { return static_cast<unsigned>((n + kThreads - 1) / kThreads); }
+
+}  // namespace
+
+void quantize_activation(const float* x, int64_t n, int8_t* q, float* d, float* y,
+                         cudaStream_t stream) {
+  CHECK(n > 0 && n % kWarp == 0);
+  quantize_activation_kernel<<<n_blocks(n), kThreads, 0, stream>>>(x, n, q, d, y);
+  CHECK_CUDA(cudaGetLastError());
+}
+
+void swiglu(const float* gate, const float* up, int64_t n, float* h, cudaStream_t stream) {
+  CHECK(n > 0);
+  swiglu_kernel<<<n_blocks(n), kThreads, 0, stream>>>(gate, up, n, h);
+  CHECK_CUDA(cudaGetLastError());
+}
+
+}  // namespace sluice::backend::cuda
