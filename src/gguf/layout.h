@@ -25,6 +25,7 @@ constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMinAlignment = 8;
 constexpr uint64_t kMaxAlignment = 2 * kMiB;
 
+constexpr uint64_t kMaxKeyBytes = 65535;
 constexpr uint64_t kMaxTensorNameBytes = 63;
 constexpr uint32_t kMaxDims = 4;
 constexpr uint64_t kMaxStringBytes = kGiB;

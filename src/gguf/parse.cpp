@@ -54,7 +54,7 @@ Metadata read_metadata(ByteReader& reader, uint64_t n_kv, const std::string& pat
   Metadata metadata(path);
   for (uint64_t i = 0; i < n_kv; ++i) {
     const std::string_view key = reader.read_string(cat("the name of key ", i));
-    if (key.empty()) reader.fail("key ", i, " has an empty name; expected at least one byte");
+    check_key(path, key);
     if (metadata.contains(key)) {
       reader.fail("key ", in_quotes(key), " occurs more than once; expected unique keys");
     }
@@ -69,17 +69,18 @@ const quant::TypeInfo* read_tensor_type(ByteReader& reader, const std::string& w
   if (type != nullptr) return type;
   constexpr int32_t kRemoved[] = {4, 5, 31, 32, 33, 36, 37, 38};
   if (std::ranges::find(kRemoved, id) != std::end(kRemoved)) {
-    reader.fail(where, " has type id ", id,
-                ", which was removed from the format; expected a "
-                "current type: quantise the model again");
+    reader.fail(
+        where, " has type id ", id,
+        ", which was removed from the format; expected a current type: quantise the model again");
   }
   reader.fail(where, " has the unknown type id ", id, "; expected a type that this version knows");
 }
 
 TensorInfo read_tensor_info(ByteReader& reader, uint64_t index, const std::string& path) {
+  const std::string_view name = reader.read_string(cat("the name of tensor ", index));
+  check_tensor_name(path, name);
   TensorInfo tensor;
-  tensor.name = reader.read_string(cat("the name of tensor ", index));
-  check_tensor_name(path, tensor.name);
+  tensor.name = name;
   const std::string where = "tensor " + in_quotes(tensor.name);
   const auto n_dims = reader.read<uint32_t>(where);
   if (n_dims > kMaxDims) {

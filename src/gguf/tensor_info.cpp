@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <string_view>
 
 #include "base/error.h"
 #include "gguf/in_quotes.h"
@@ -53,7 +52,13 @@ uint64_t alignment_of(const Metadata& metadata) {
   return *alignment;
 }
 
-void check_tensor_name(const std::string& path, const std::string& name) {
+void check_key(const std::string& path, std::string_view key) {
+  if (key.empty() || key.size() > kMaxKeyBytes) {
+    fail(path, "key ", in_quotes(key), " has ", key.size(), " bytes; expected 1 to ", kMaxKeyBytes);
+  }
+}
+
+void check_tensor_name(const std::string& path, std::string_view name) {
   if (name.empty() || name.size() > kMaxTensorNameBytes) {
     fail(path, "tensor name ", in_quotes(name), " has ", name.size(), " bytes; expected 1 to ",
          kMaxTensorNameBytes);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quant/type.h"
@@ -31,8 +32,9 @@ struct TensorInfo {
 // kMaxAlignment.
 uint64_t alignment_of(const Metadata& metadata);
 
-// A name has 1 to 63 bytes.
-void check_tensor_name(const std::string& path, const std::string& name);
+// A key has 1 to 65535 bytes, a name 1 to 63: asked before they are copied.
+void check_key(const std::string& path, std::string_view key);
+void check_tensor_name(const std::string& path, std::string_view name);
 
 // The bytes of a tensor: at most 4 dimensions, none negative, whole blocks in each row, and no
 // overflow on the way.

@@ -83,7 +83,7 @@ std::string Writer::header() const {
   put(out, uint64_t{tensors_.size()});
   put(out, uint64_t{metadata_.entries().size()});
   for (const auto& [key, value] : metadata_.entries()) {
-    if (key.empty()) fail(file_.path(), "a key has an empty name; expected at least one byte");
+    check_key(file_.path(), key);
     put(out, key);
     put_value(out, value);
   }

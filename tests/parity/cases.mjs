@@ -41,10 +41,10 @@ const kQuantised = { p95: 2e-4, max: 2e-2 };
 // F32 weights and F32 cache, flash attention off: the order of float sums is all that differs.
 // Measured 2e-12 and less at 48 tokens, 4e-11 at 300.
 const kExact = { max: 1e-7 };
-// Positions of a quantised case. With 48 the 95 % rest on two positions, and ties break it in 9 of
-// the 340 cases (in one of seed 1: llama/Q4_K), with 128 in 3. The verdict of a case near the bound
-// thus depends on seed and length: before calling it a bug, compare with exact arithmetic.
-const kManyTokens = 128;
+// Positions of a quantised case. Ties are a matter of chance, so the 95 % need many positions: with
+// 48 they break it in 9 of the 340 cases, with 128 in 3; with 384 the worst case of seeds 1 and 5
+// has 3.9 % above. Before calling a case near the bound a bug, compare with exact arithmetic.
+const kManyTokens = 384;
 
 // One shape per architecture: small, with grouped kv heads where the architecture allows them, a
 // head_dim that is not d_model / n_heads (qwen3moe) and a shared expert of its own width
