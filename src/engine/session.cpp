@@ -1,7 +1,10 @@
 // The public interface of sluice.h on top of model/ and the stepper.
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -76,7 +79,12 @@ Model Model::load(const std::string& path, const LoadOptions& options) {
                 cat(options.n_threads, " threads; expected 1 to 1024, or 0 for all"));
   }
   auto impl = std::make_shared<const Impl>(path, options.n_threads);
-  if (options.progress) impl->file.populate(options.progress);
+  // Reading ahead what does not fit into memory would only push out its own beginning.
+  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                          static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  if (options.progress && impl->info.file_bytes < memory / 10 * 9) {
+    impl->file.populate(options.progress);
+  }
   return Model(std::move(impl));
 }
 
@@ -94,6 +102,7 @@ struct Session::Impl {
 
   int n_tokens() const { return stepper.n_tokens(kOnlySequence); }
   void require_valid(std::span<const TokenId> tokens) const;
+  void require_finite(int pos, std::span<const float> logits) const;
   void append(std::span<const TokenId> tokens, Phase phase, const OnLogits& on_logits);
   void append_chunk(std::span<const TokenId> chunk, bool is_last, const OnLogits& on_logits);
 
@@ -146,12 +155,24 @@ void Session::Impl::append_chunk(std::span<const TokenId> chunk, bool is_last,
   for (const TokenId token : chunk) rows.push_back({token, kOnlySequence, bool(on_logits)});
   if (is_last) rows.back().wants_logits = true;
   const int first = n_tokens();
+  last_logits.clear();
   stepper.step(rows, [&](int64_t row, std::span<const float> logits) {
     const auto before = std::chrono::steady_clock::now();
+    require_finite(first + static_cast<int>(row), logits);
     if (on_logits) on_logits(first + static_cast<int>(row), logits);
     if (row + 1 == std::ssize(rows)) last_logits.assign(logits.begin(), logits.end());
     seconds_in_callback += seconds_since(before);
   });
+}
+
+// A number that is not finite anywhere in a token's path ends up in its logits.
+void Session::Impl::require_finite(int pos, std::span<const float> logits) const {
+  if (std::ranges::all_of(logits, [](float l) { return std::isfinite(l); })) return;
+  throw Error(
+      Errc::bad_file,
+      cat(model->file.metadata().origin(), ": the logits at position ", pos,
+          " are not finite; the weights are damaged (see sluice inspect --check-tensors) or "
+          "overflow the KV type"));
 }
 
 Session::Session(const Model& model, const SessionOptions& options) {

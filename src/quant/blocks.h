@@ -28,6 +28,8 @@ struct StoredHalf {
   }
 };
 
+// Nibbles of 32-blocks: byte i holds element i below and element i + 16 above.
+
 // x = d*(q-8)
 struct BlockQ4_0 {
   StoredHalf d;
@@ -65,6 +67,9 @@ struct BlockMXFP4 {
   uint8_t e;
   uint8_t qs[16];
 };
+
+// In super-blocks a byte holds bits of elements 32 or 64 apart; the formulas stand in unpack.cpp.
+
 // x = d*(s&15)*q - dmin*(s>>4), one s per 16
 struct BlockQ2_K {
   uint8_t scales[16];
@@ -170,8 +175,5 @@ inline int unpack_scale_iq4_xs(const BlockIQ4_XS& block, int ib) {
   const int high = (block.scales_h[ib / 4] >> 2 * (ib % 4)) & 3;
   return (low | high << 4) - 32;
 }
-
-// Nibble order of all 32-blocks: byte i holds element i below and element i + 16 above.
-// Nibble order of Q4_K and Q5_K: byte i of a group of 32 holds element i below, i + 32 above.
 
 }  // namespace sluice::quant

@@ -84,7 +84,7 @@ bool can_encode(Type type) {
 void encode_row(Type type, std::span<const float> src, std::byte* dst) {
   switch (type) {
     case Type::f32:
-      std::memcpy(dst, src.data(), src.size_bytes());
+      std::ranges::copy(std::as_bytes(src), dst);
       return;
     case Type::f16:
       return encode_halves(src, kMaxF16, f32_to_f16, dst);

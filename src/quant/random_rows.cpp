@@ -32,13 +32,13 @@ template <typename Block>
 void fill_with_bits(Words& words, Block& block) {
   static_assert(sizeof(Block) <= 8 * (kWordsPerBlock - 2));
   auto* bytes = reinterpret_cast<std::byte*>(&block);
-  constexpr size_t whole = sizeof(Block) / 8 * 8;
-  for (size_t k = 0; k < whole; k += 8) {
+  constexpr size_t kWhole = sizeof(Block) / 8 * 8;
+  for (size_t k = 0; k < kWhole; k += 8) {
     const uint64_t word = words.draw();
     std::memcpy(bytes + k, &word, 8);
   }
   const uint64_t word = words.draw();
-  std::memcpy(bytes + whole, &word, sizeof(Block) - whole);
+  std::memcpy(bytes + kWhole, &word, sizeof(Block) - kWhole);
 }
 
 // ---- moments
@@ -156,10 +156,10 @@ void fill_blocks(uint64_t seed, uint64_t first, int64_t n_blocks, float std, std
 // exponent e, E scale^2 = 1 - 3/64 + 3p, which for p in 0..15/16 spans 3.95 of the 4 between e and
 // e+1; the rest is an error of std below 0.7 %.
 void fill_mxfp4(uint64_t seed, uint64_t first, int64_t n_blocks, float std, std::byte* dst) {
-  constexpr double least = 1.0 - 3.0 / 64.0;
+  constexpr double kLeast = 1.0 - 3.0 / 64.0;
   const double wanted = static_cast<double>(std) * std / mean_square(kMxfp4Values);
-  const int exponent = static_cast<int>(std::floor(std::log2(wanted / least) / 2));
-  const double p = (wanted / std::exp2(2.0 * exponent) - least) / 3;
+  const int exponent = static_cast<int>(std::floor(std::log2(wanted / kLeast) / 2));
+  const double p = (wanted / std::exp2(2.0 * exponent) - kLeast) / 3;
   const auto n_high = static_cast<uint32_t>(std::clamp(p, 0.0, 15.0 / 16.0) * 65536);
   auto* blocks = reinterpret_cast<BlockMXFP4*>(dst);
   for (int64_t b = 0; b < n_blocks; ++b) {

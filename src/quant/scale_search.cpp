@@ -63,21 +63,21 @@ struct AffineCandidate {
 };
 
 // Least squares of x = scale*q - min for given q:
-//   scale = (n Sxq - Sx Sq) / (n Sqq - Sq^2),  min = (scale Sq - Sx) / n
-//   or, where that minimum would be negative,  scale = Sxq / Sqq,  min = 0
-// The error it leaves is Sxx - (scale Sxq - min Sx).
-AffineCandidate least_squares(const float* x, int n, float Sx, const float* q) {
+//   scale = (n sum_xq - sum_x sum_q) / (n sum_qq - sum_q^2),  min = (scale sum_q - sum_x) / n
+//   or, where that minimum would be negative,  scale = sum_xq / sum_qq,  min = 0
+// The error it leaves is sum_xx - (scale sum_xq - min sum_x).
+AffineCandidate least_squares(const float* x, int n, float sum_x, const float* q) {
   const auto count = static_cast<float>(n);
-  const float Sq = sum(q, n);
-  const float Sqq = sum_of_products(q, q, n);
-  const float Sxq = sum_of_products(x, q, n);
-  const float determinant = count * Sqq - Sq * Sq;
-  if (!(determinant > 0)) return {{0.0f, std::max(-Sx / count, 0.0f)}, -1.0f};
+  const float sum_q = sum(q, n);
+  const float sum_qq = sum_of_products(q, q, n);
+  const float sum_xq = sum_of_products(x, q, n);
+  const float determinant = count * sum_qq - sum_q * sum_q;
+  if (!(determinant > 0)) return {{0.0f, std::max(-sum_x / count, 0.0f)}, -1.0f};
   Affine fit;
-  fit.scale = (count * Sxq - Sx * Sq) / determinant;
-  fit.min = (fit.scale * Sq - Sx) / count;
-  if (fit.min < 0) fit = {Sxq / Sqq, 0.0f};
-  return {fit, fit.scale * Sxq - fit.min * Sx};
+  fit.scale = (count * sum_xq - sum_x * sum_q) / determinant;
+  fit.min = (fit.scale * sum_q - sum_x) / count;
+  if (fit.min < 0) fit = {sum_xq / sum_qq, 0.0f};
+  return {fit, fit.scale * sum_xq - fit.min * sum_x};
 }
 
 }  // namespace
@@ -92,20 +92,20 @@ Affine fit_affine(const float* x, int n, int q_max) {
   const float range = *greatest - low;
   if (!(range > 0)) return {0.0f, -low};
   const auto levels = static_cast<float>(q_max);
-  const float Sx = sum(x, n);
+  const float sum_x = sum(x, n);
   AffineCandidate best = {{range / levels, -low}, -1.0f};
   float q[kMaxGroup];
   for (int k = 0; k < kSteps; ++k) {
     const float inverse = levels / (range * step_factor(k));
     round_all(x, n, inverse, -low * inverse, 0.0f, levels, q);
-    const AffineCandidate candidate = least_squares(x, n, Sx, q);
+    const AffineCandidate candidate = least_squares(x, n, sum_x, q);
     if (candidate.gain > best.gain) best = candidate;
   }
   return best.fit;
 }
 
-// Least squares of x = scale*q for given q: scale = Sxq / Sqq, and the error is Sxx - Sxq^2 / Sqq.
-// The value of largest magnitude goes to the side that has one level more.
+// Least squares of x = scale*q for given q: scale = sum_xq / sum_qq, and the error it leaves is
+// sum_xx - sum_xq^2 / sum_qq. The value of largest magnitude goes to the side with one level more.
 float fit_symmetric(const float* x, int n, int q_max) {
   const float extreme =
       *std::max_element(x, x + n, [](float a, float b) { return std::abs(a) < std::abs(b); });
@@ -117,11 +117,11 @@ float fit_symmetric(const float* x, int n, int q_max) {
   for (int k = 0; k < kSteps; ++k) {
     const float inverse = -(high + 1) / (extreme * step_factor(k));
     round_all(x, n, inverse, 0.0f, -high - 1, high, q);
-    const float Sqq = sum_of_products(q, q, n);
-    const float Sxq = sum_of_products(x, q, n);
-    if (Sxq * Sxq > best_gain * Sqq) {
-      best_gain = Sxq * Sxq / Sqq;
-      best = Sxq / Sqq;
+    const float sum_qq = sum_of_products(q, q, n);
+    const float sum_xq = sum_of_products(x, q, n);
+    if (sum_xq * sum_xq > best_gain * sum_qq) {
+      best_gain = sum_xq * sum_xq / sum_qq;
+      best = sum_xq / sum_qq;
     }
   }
   return best;

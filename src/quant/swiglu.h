@@ -16,16 +16,16 @@ namespace sluice::quant {
 //
 //   n = round(t * log2 e),  r = t - n ln 2,  exp(t) = 2^n * (1 + r + r^2 p(r))
 //
-// The coefficients are those of Cephes' expf; ln 2 is split so that n * ln2_hi is exact.
+// The coefficients are those of Cephes' expf; ln 2 is split so that n * kLn2Hi is exact.
 inline float contract_exp(float t) {
-  constexpr float log2e = 0x1.715476p+0f;
-  constexpr float ln2_hi = 0.693359375f;
-  constexpr float ln2_lo = -2.12194440e-4f;
+  constexpr float kLog2e = 0x1.715476p+0f;
+  constexpr float kLn2Hi = 0.693359375f;
+  constexpr float kLn2Lo = -2.12194440e-4f;
   t = t > -87.0f ? t : -87.0f;
   t = t < 88.0f ? t : 88.0f;
-  const float n = std::fma(t, log2e, kRoundingMagic) - kRoundingMagic;
-  float r = std::fma(n, -ln2_hi, t);
-  r = std::fma(n, -ln2_lo, r);
+  const float n = std::fma(t, kLog2e, kRoundingMagic) - kRoundingMagic;
+  float r = std::fma(n, -kLn2Hi, t);
+  r = std::fma(n, -kLn2Lo, r);
   float p = 1.9875691500e-4f;
   p = std::fma(p, r, 1.3981999507e-3f);
   p = std::fma(p, r, 8.3334519073e-3f);

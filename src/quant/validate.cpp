@@ -28,9 +28,9 @@ bool all_finite(const std::byte* data, int64_t n) {
 // Stretches first, because the loop over one has no early exit and runs at the speed of memory.
 template <typename Bits, Bits exponent>
 int64_t first_bad_float(const std::byte* data, int64_t n) {
-  constexpr int64_t stretch = 4096;
-  for (int64_t start = 0; start < n; start += stretch) {
-    const int64_t end = std::min(n, start + stretch);
+  constexpr int64_t kStretch = 4096;
+  for (int64_t start = 0; start < n; start += kStretch) {
+    const int64_t end = std::min(n, start + kStretch);
     const auto at = [&](int64_t i) { return data + i * static_cast<int64_t>(sizeof(Bits)); };
     if (all_finite<Bits, exponent>(at(start), end - start)) continue;
     int64_t i = start;
