@@ -68,14 +68,17 @@ struct SessionOptions {
 };
 
 struct GenerateOptions {
-  int n_tokens = 128;       // at most so many new tokens
-  bool ignore_eos = false;  // go on past the end-of-text token
+  int n_tokens = 128;               // at most so many new tokens
+  std::vector<TokenId> end_tokens;  // each of them ends the text
+
+  // Picks the next token by the scores of all of them; empty: the most probable.
+  std::function<TokenId(std::span<const float> logits)> choose;
 };
 
 enum class StopReason { length, end_of_text, callback, context_full };
 
 struct GenerateResult {
-  std::vector<TokenId> tokens;  // the new ones; an end-of-text token is not among them
+  std::vector<TokenId> tokens;  // the new ones; an end token is not among them
   StopReason reason = StopReason::length;
 };
 
@@ -104,7 +107,7 @@ class Session {
   // Appends tokens to the text; `on_logits` (may be empty) is called for each of them, in order.
   void append(std::span<const TokenId> tokens, const OnLogits& on_logits = {});
 
-  // Appends the prompt and continues it greedily; the new tokens become part of the text.
+  // Appends the prompt and continues it; the new tokens become part of the text.
   // `on_token` (may be empty) sees each of them, and ends the generation by returning false.
   GenerateResult generate(std::span<const TokenId> prompt, const GenerateOptions& options = {},
                           const std::function<bool(TokenId)>& on_token = {});

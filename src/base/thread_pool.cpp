@@ -5,8 +5,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace sluice {
 namespace {
@@ -24,12 +26,22 @@ ThreadPool::ThreadPool(int n_threads) {
   CHECK(n_threads >= 0);
   if (n_threads == 0) n_threads = n_usable_cores();
   workers_.reserve(static_cast<size_t>(n_threads) - 1);
-  for (int thread = 1; thread < n_threads; ++thread) {
-    workers_.emplace_back([this, thread] { work(thread); });
+  try {
+    for (int thread = 1; thread < n_threads; ++thread) {
+      workers_.emplace_back([this, thread] { work(thread); });
+    }
+  } catch (const std::system_error& error) {
+    const size_t n_started = workers_.size();
+    stop();
+    throw Error(Errc::out_of_memory,
+                cat("only ", n_started + 1, " of ", n_threads, " threads can be had (",
+                    error.what(), "); ask for fewer (-t)"));
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -43,7 +55,9 @@ void ThreadPool::run(const Job& job) {
   if (job.n <= 0) return;
   const std::lock_guard turn(turn_);
   if (workers_.empty() || job.n <= job.grain) {
-    job.call(job.context, 0, job.n, 0);
+    for (int64_t begin = 0; begin < job.n; begin += job.grain) {
+      job.call(job.context, begin, std::min(begin + job.grain, job.n), 0);
+    }
     return;
   }
   {

@@ -16,6 +16,7 @@ namespace sluice {
 class ThreadPool {
  public:
   // n_threads counts the caller of parallel_for, which works too; 0 means one per usable core.
+  // Throws Errc::out_of_memory where the system grants fewer.
   explicit ThreadPool(int n_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -42,6 +43,7 @@ class ThreadPool {
     void (*call)(void*, int64_t, int64_t, int) = nullptr;
   };
 
+  void stop();
   void run(const Job& job);
   void work(int thread);
   void take_pieces(int thread);

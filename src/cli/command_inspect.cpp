@@ -3,22 +3,20 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/json_text.h"
 #include "cli/progress_bar.h"
-#include "gguf/model_file.h"
 #include "gguf/in_quotes.h"
+#include "gguf/model_file.h"
 #include "model/model.h"
 #include "quant/validate.h"
 
 namespace sluice::cli {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct InspectFlags {
   std::string path;
@@ -66,8 +64,7 @@ Json to_json(const gguf::Value& value) {
   constexpr size_t kShown = 8;
   return std::visit(
       [&](const auto& v) -> Json {
-        if constexpr (requires { v.push_back(v[0]); }) {
-          if (!gguf::is_array(value)) return v;  // a string
+        if constexpr (gguf::kIsVector<std::decay_t<decltype(v)>>) {
           Json shown = Json::array();
           for (size_t i = 0; i < std::min(v.size(), kShown); ++i) shown.push_back(Json(v[i]));
           if (v.size() <= kShown) return shown;
@@ -77,10 +74,6 @@ Json to_json(const gguf::Value& value) {
         }
       },
       value);
-}
-
-std::string dump(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 Json describe_shape(const model::Config& c) {
@@ -175,7 +168,8 @@ void print_text(const Json& d) {
   if (d.contains("tensors")) {
     std::printf("\n  %-44s %-8s %-24s %12s\n", "tensor", "type", "shape", "size");
     for (const Json& t : d["tensors"]) {
-      std::printf("  %-44s %-8s %-24s %12s\n", gguf::in_quotes(t["name"].get<std::string>()).c_str(),
+      std::printf("  %-44s %-8s %-24s %12s\n",
+                  gguf::in_quotes(t["name"].get<std::string>()).c_str(),
                   t["type"].get<std::string>().c_str(), dump(t["shape"]).c_str(),
                   format_bytes(t["bytes"].get<uint64_t>()).c_str());
     }

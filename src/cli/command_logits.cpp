@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "cli/command.h"
+#include "cli/flag_checks.h"
 #include "cli/model_options.h"
 
 namespace sluice::cli {
@@ -57,6 +58,7 @@ void print_json(int pos, TokenId token, const std::vector<Candidate>& candidates
 }
 
 void print_text(int pos, TokenId token, const std::vector<Candidate>& candidates) {
+  if (pos == 0) std::printf("  pos    token   next:logprob, best first\n");
   std::printf("%5d %8d ", pos, token);
   for (const Candidate& c : candidates) std::printf("  %d:%.4f", c.id, c.logprob);
   std::printf("\n");
@@ -67,12 +69,19 @@ void run(const LogitsOptions& options) {
   const Model model = options.model.load();
   Session session(model, options.model.session);
   const auto n = static_cast<size_t>(options.all ? model.info().n_vocab : options.top);
-  if (!options.json) std::printf("  pos    token   next:logprob, best first\n");
-  session.append(tokens, [&](int pos, std::span<const float> logits) {
+  bool has_printed = false;
+  const auto print = [&](int pos, std::span<const float> logits) {
+    has_printed = true;
     const auto candidates = best(logits, n);
     const TokenId token = tokens[static_cast<size_t>(pos)];
     options.json ? print_json(pos, token, candidates) : print_text(pos, token, candidates);
-  });
+  };
+  try {
+    session.append(tokens, print);
+  } catch (...) {
+    if (options.json && has_printed) std::printf("]\n");  // what came before the error is sound
+    throw;
+  }
   if (options.json) std::printf("]\n");
 }
 
@@ -85,7 +94,7 @@ void add_logits(CLI::App& app) {
       std::make_shared<LogitsOptions>();  // shared: lives in the callback, after this returns
   options->model.add_to(*command);
   auto* top = command->add_option("--top", options->top, "candidates at each position (10)")
-                  ->check(CLI::PositiveNumber);
+                  ->check(at_least(1));
   command->add_flag("--all", options->all, "the whole vocabulary at each position")->excludes(top);
   command->add_flag("--json", options->json, "one JSON array, an object for each position");
   command->callback([options] { run(*options); });

@@ -3,11 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/json_text.h"
 #include "cli/progress_bar.h"
 #include "gguf/model_file.h"
 #include "model/requantize.h"
@@ -23,14 +23,23 @@ struct QuantizeFlags {
   bool json = false;
 };
 
+// Writing must not touch what is being read: not any shard of it, and not under the name that the
+// output has while it is incomplete.
+void require_other_files(const gguf::ModelFile& in, const std::string& out) {
+  for (const std::string& path : in.paths()) {
+    for (const std::string& target : {out, out + ".partial"}) {
+      std::error_code ignored;  // a target that is not there yet is no input
+      if (!std::filesystem::equivalent(path, target, ignored)) continue;
+      throw Error(Errc::bad_request,
+                  cat(target, ": is the input itself; give another output file"));
+    }
+  }
+}
+
 void run(const QuantizeFlags& flags) {
   const model::QuantMix mix = model::QuantMix::parse(flags.type);
   const gguf::ModelFile file = gguf::ModelFile::open(flags.in);
-  std::error_code ignored;
-  if (std::filesystem::equivalent(flags.in, flags.out, ignored)) {
-    throw Error(Errc::bad_request,
-                cat(flags.out, ": is the input itself; give another output file"));
-  }
+  require_other_files(file, flags.out);
   ThreadPool pool(flags.n_threads);
   model::RequantizeResult result;
   {
@@ -44,12 +53,12 @@ void run(const QuantizeFlags& flags) {
                  result.n_from_quantized);
   }
   if (flags.json) {
-    const nlohmann::ordered_json object = {{"path", flags.out},
-                                           {"bytes_before", result.bytes_before},
-                                           {"bytes_after", result.bytes_after},
-                                           {"n_converted", result.n_converted},
-                                           {"n_kept", result.n_kept}};
-    std::printf("%s\n", object.dump().c_str());
+    const Json object = {{"path", flags.out},
+                         {"bytes_before", result.bytes_before},
+                         {"bytes_after", result.bytes_after},
+                         {"n_converted", result.n_converted},
+                         {"n_kept", result.n_kept}};
+    std::printf("%s\n", dump(object).c_str());
   } else {
     std::printf("%s: %s, %d tensors converted, %d kept, %s -> %s\n", flags.out.c_str(),
                 mix.name().c_str(), result.n_converted, result.n_kept,

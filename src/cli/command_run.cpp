@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/flag_checks.h"
 #include "cli/model_options.h"
 
 namespace sluice::cli {
@@ -14,6 +15,7 @@ namespace {
 struct RunOptions {
   ModelOptions model;
   GenerateOptions generate;
+  bool ignore_eos = false;
   bool json = false;
 };
 
@@ -65,15 +67,16 @@ void run(const RunOptions& options) {
   const auto print_token = [&](TokenId token) {
     if (options.json) return true;
     std::printf("%d ", token);
-    std::fflush(stdout);
-    return true;
+    return std::fflush(stdout) == 0;  // nobody reads on; main() says so
   };
-  const GenerateResult result = session.generate(prompt, options.generate, print_token);
+  GenerateOptions generate = options.generate;
+  if (model.info().eos && !options.ignore_eos) generate.end_tokens = {*model.info().eos};
+  const GenerateResult result = session.generate(prompt, generate, print_token);
   if (options.json) {
     print_json(result, session.stats());
   } else {
     std::printf("\n");
-    print_stats(session.stats(), result.reason);
+    if (!std::ferror(stdout)) print_stats(session.stats(), result.reason);
   }
 }
 
@@ -85,9 +88,8 @@ void add_run(CLI::App& app) {
       std::make_shared<RunOptions>();  // shared: lives in the callback, after this returns
   options->model.add_to(*command);
   command->add_option("-n,--predict", options->generate.n_tokens, "new tokens at most (128)")
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag("--ignore-eos", options->generate.ignore_eos,
-                    "go on past the end-of-text token");
+      ->check(at_least(0));
+  command->add_flag("--ignore-eos", options->ignore_eos, "go on past the end-of-text token");
   command->add_flag("--json", options->json, "one JSON object with tokens and statistics");
   command->callback([options] { run(*options); });
 }

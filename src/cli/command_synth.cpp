@@ -3,11 +3,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/flag_checks.h"
+#include "cli/json_text.h"
 #include "cli/progress_bar.h"
 #include "model/architecture.h"
 #include "model/synth.h"
@@ -58,8 +59,8 @@ void run(const SynthFlags& flags) {
   }
   const uint64_t n_bytes = std::filesystem::file_size(flags.path);
   if (flags.json) {
-    const nlohmann::ordered_json object = {{"path", flags.path}, {"bytes", n_bytes}};
-    std::printf("%s\n", object.dump().c_str());
+    const Json object = {{"path", flags.path}, {"bytes", n_bytes}};
+    std::printf("%s\n", dump(object).c_str());
   } else {
     std::printf("%s: %s %s, %s\n", flags.path.c_str(), options.config.architecture.c_str(),
                 options.mix.name().c_str(), format_bytes(n_bytes).c_str());
@@ -83,7 +84,7 @@ void add_synth(CLI::App& app) {
        .norm_eps = 1e-6f};
   command->add_option("output", flags->path, "file to write")->required();
   const auto size = [&](const char* name, int& value, const char* what) {
-    command->add_option(name, value, what)->check(CLI::PositiveNumber)->capture_default_str();
+    command->add_option(name, value, what)->check(at_least(1))->capture_default_str();
   };
   command->add_option("--arch", flags->architecture, "architecture")->capture_default_str();
   command->add_option("--type", flags->type, "type or mix of the matrices: Q4_K, Q4_K_M, F32, ...")

@@ -2,13 +2,16 @@
 // standard error and an exit code: 1 for what went wrong, 2 for flags that make no sense.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/command.h"
 
 namespace {
@@ -31,6 +34,21 @@ std::vector<std::string> arguments(int argc, char** argv) {
   return args;
 }
 
+// Names and paths may hold any byte; none of them ends the line or steers the terminal.
+std::string one_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
+// The parser's own text, but for an unknown command: there it only misses a known one.
+std::string problem(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  if (!app.get_subcommands().empty() || unknown.empty()) return error.what();
+  return sluice::cat("'", unknown.front(), "' is no command");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Mixture-of-Experts language models larger than the GPU's memory");
   app.name("sluice");
@@ -45,21 +63,32 @@ int run(int argc, char** argv) {
     app.parse(arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "sluice: %s; see sluice --help\n", error.what());
+    std::fprintf(stderr, "sluice: %s; see sluice --help\n", one_line(problem(app, error)).c_str());
     return 2;
   }
   return 0;
+}
+
+// What was printed may have gone into a buffer only; whether anybody took it shows here.
+void flush_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw sluice::Error(
+      sluice::Errc::bad_request,
+      sluice::cat("standard output cannot be written (", std::generic_category().message(errno),
+                  "); expected a place with enough room, and a reader"));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    flush_output();
+    return code;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "sluice: error: out of memory; use a smaller context (-c) or model\n");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "sluice: error: %s\n", error.what());
+    std::fprintf(stderr, "sluice: error: %s\n", one_line(error.what()).c_str());
   }
   return 1;
 }

@@ -2,20 +2,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/model_options.h"
 
+#include <algorithm>
 #include <charconv>
-#include <map>
+#include <iterator>
+#include <utility>
 
 #include "base/error.h"
+#include "cli/flag_checks.h"
 #include "cli/progress_bar.h"
 
 namespace sluice::cli {
 namespace {
 
-const std::map<std::string, KvType> kKvTypes = {{"f32", KvType::f32},
-                                                {"f16", KvType::f16},
-                                                {"bf16", KvType::bf16},
-                                                {"q8_0", KvType::q8_0},
-                                                {"q4_0", KvType::q4_0}};
+using NamedKvType = std::pair<std::string_view, KvType>;
+constexpr NamedKvType kKvTypes[] = {{"f32", KvType::f32},
+                                    {"f16", KvType::f16},
+                                    {"bf16", KvType::bf16},
+                                    {"q8_0", KvType::q8_0},
+                                    {"q4_0", KvType::q4_0}};
+
+// A flag that takes a KV type by name, in any case.
+void add_kv_type(CLI::App& command, const std::string& flag, KvType& type,
+                 const std::string& what) {
+  const auto parse = [&type, flag](const std::string& text) {
+    const std::string name = CLI::detail::to_lower(text);
+    const auto* found = std::ranges::find(kKvTypes, name, &NamedKvType::first);
+    if (found == std::end(kKvTypes)) {
+      throw CLI::ValidationError(flag, cat("'", text, "'; expected f32, f16, bf16, q8_0 or q4_0"));
+    }
+    type = found->second;
+  };
+  command.add_option_function<std::string>(flag, parse, what)->type_name("TYPE");
+}
 
 }  // namespace
 
@@ -26,17 +44,14 @@ void ModelOptions::add_to(CLI::App& command) {
       ->check(CLI::Range(0, 1024));
   command
       .add_option("-c,--ctx-size", session.n_ctx, "context in tokens (0: as trained, at most 4096)")
-      ->check(CLI::NonNegativeNumber);
-  const auto kv_type =
-      CLI::CheckedTransformer(kKvTypes, CLI::ignore_case).description("f32|f16|bf16|q8_0|q4_0");
-  command.add_option("--cache-type-k", session.k_type, "type of cached keys, also -ctk (f16)")
-      ->transform(kv_type);
-  command.add_option("--cache-type-v", session.v_type, "type of cached values, also -ctv (f16)")
-      ->transform(kv_type);
+      ->check(at_least(0));
+  add_kv_type(command, "--cache-type-k", session.k_type,
+              "type of cached keys, also -ctk: f32|f16|bf16|q8_0|q4_0 (f16)");
+  add_kv_type(command, "--cache-type-v", session.v_type, "type of cached values, also -ctv (f16)");
   command
       .add_option("--prefill-chunk", session.prefill_chunk,
                   "prompt tokens computed together; 1 is pure decode (512)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
 }
 
 Model ModelOptions::load() const {

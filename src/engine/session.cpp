@@ -207,8 +207,9 @@ GenerateResult Session::generate(std::span<const TokenId> prompt, const Generate
   append(prompt);
   GenerateResult result;
   while (std::ssize(result.tokens) < options.n_tokens) {
-    const TokenId token = sampler::greedy(impl_->last_logits);
-    if (token == impl_->model->info.eos && !options.ignore_eos) {
+    const TokenId token =
+        options.choose ? options.choose(impl_->last_logits) : sampler::greedy(impl_->last_logits);
+    if (std::ranges::find(options.end_tokens, token) != options.end_tokens.end()) {
       result.reason = StopReason::end_of_text;
       break;
     }

@@ -49,7 +49,8 @@ void touch_each_page(std::span<const std::byte> bytes) {
 }  // namespace
 
 MappedFile MappedFile::open(const std::string& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // O_NONBLOCK: a pipe would make open() wait for a writer; of a file it changes nothing.
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0 && errno == ENOENT) fail(path, "there is no such file");
   if (file.fd < 0) fail(path, cat("cannot be opened (", errno_text(), ")"), "a readable GGUF file");
 

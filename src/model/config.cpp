@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "gguf/in_quotes.h"
 
 namespace sluice::model {
 namespace {
@@ -38,8 +39,8 @@ RopeConfig read_rope(const ConfigReader& in, const Config& c) {
   } else if (kind == "yarn") {
     rope.scaling = RopeScaling::yarn;
   } else {
-    in.refuse(
-        cat(in.key("rope.scaling.type"), " is '", kind, "'; sluice knows none, linear, yarn"));
+    in.refuse(cat(in.key("rope.scaling.type"), " is ", gguf::in_quotes(kind),
+                  "; expected none, linear or yarn"));
   }
   return rope;
 }

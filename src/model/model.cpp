@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "gguf/in_quotes.h"
 #include "model/file_source.h"
 
 namespace sluice::model {
@@ -12,7 +13,8 @@ const Architecture& architecture_of(const ConfigReader& in) {
   if (const Architecture* found = find_architecture(in.architecture())) return *found;
   std::string known;
   for (const Architecture* a : architectures()) known += cat(known.empty() ? "" : ", ", a->name());
-  in.refuse(cat("architecture '", in.architecture(), "' is not supported; sluice runs ", known));
+  in.refuse(cat("architecture ", gguf::in_quotes(in.architecture()),
+                " is not supported; sluice runs ", known));
 }
 
 BoundTensors bind_all(const Architecture& architecture, const Config& config,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/error.h"
@@ -37,24 +38,27 @@ MixContext context_of(const gguf::ModelFile& file) {
 // which is not finite, or -1.
 int64_t convert_rows(const gguf::Tensor& tensor, quant::Type to, int64_t first, int64_t n,
                      ThreadPool& pool, std::byte* out) {
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   const quant::Type from = type_of(tensor);
   const int64_t n_cols = tensor.shape[0];
   const uint64_t from_bytes = quant::row_bytes(from, n_cols);
   const uint64_t to_bytes = quant::row_bytes(to, n_cols);
-  std::atomic<int64_t> bad_row{-1};
+  std::atomic<int64_t> bad_row{kNone};  // the least one that any thread found
   pool.parallel_for(n, 1, [&](int64_t begin, int64_t end, int) {
     std::vector<float> values(static_cast<size_t>(n_cols));
     for (int64_t r = begin; r < end; ++r) {
       quant::decode_row(from, tensor.data.data() + static_cast<uint64_t>(first + r) * from_bytes,
                         values);
       if (!std::ranges::all_of(values, [](float v) { return std::isfinite(v); })) {
-        bad_row.store(first + r, std::memory_order_relaxed);
+        int64_t earlier = bad_row.load(std::memory_order_relaxed);
+        while (first + r < earlier && !bad_row.compare_exchange_weak(earlier, first + r)) {
+        }
         continue;
       }
       quant::encode_row(to, values, out + static_cast<uint64_t>(r) * to_bytes);
     }
   });
-  return bad_row.load(std::memory_order_relaxed);
+  return bad_row == kNone ? -1 : bad_row.load();
 }
 
 // The mix's type, or one with an encoder: substitutes such as Q5_0 have none, but blocks that fit.

@@ -20,7 +20,8 @@ struct SynthOptions {
   uint64_t seed = 0;  // tensors are drawn from it and their own name
 };
 
-// The same options give the same bytes. Throws Errc::bad_request for a shape that makes no model.
+// The same options give the same bytes. A shape that makes no model is refused as the reader of
+// such a file would refuse it; nothing is left behind.
 void write_synthetic_model(const std::string& path, const SynthOptions& options, ThreadPool& pool,
                            const std::function<void(uint64_t done, uint64_t total)>& progress);
 

@@ -1,5 +1,5 @@
 // Where an architecture gets its tensors. It asks for each by name, shape and need; a file answers
-// with data (weights.cpp), a recorder only writes the wishes down (synth.cpp), so the list of a
+// with data (file_source.cpp), a recorder only writes the wishes down (synth.cpp), so the list of a
 // model's tensors exists once, in the code that binds them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

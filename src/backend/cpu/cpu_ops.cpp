@@ -23,13 +23,18 @@ namespace cpu {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+// No machine has more. (The aligned operator new of GCC 12 rounds sizes near 2^64 up to 0.)
+constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 
 class CpuOps final : public Ops {
  public:
   explicit CpuOps(ThreadPool& pool) : pool_(pool), matmul_(pool), attend_(pool), experts_(pool) {}
 
   Buffer allocate(uint64_t n_bytes) override {
-    auto* data = static_cast<std::byte*>(::operator new(n_bytes, kAlignment, std::nothrow));
+    std::byte* data = nullptr;
+    if (n_bytes <= kMostBytes) {
+      data = static_cast<std::byte*>(::operator new(n_bytes, kAlignment, std::nothrow));
+    }
     if (!data) {
       throw Error(Errc::out_of_memory,
                   cat("cannot allocate ", format_bytes(n_bytes),
