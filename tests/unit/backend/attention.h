@@ -1,0 +1,155 @@
+// One attention layer for tests: its shape, a cache with a page table of its own, and sequences of
+// random qkv rows that can be run in any division into steps.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "backend/ops.h"
+#include "unit/backend/samples.h"
+
+namespace sluice::backend::test {
+
+struct AttentionShape {
+  int n_heads = 4;
+  int n_kv_heads = 2;
+  int head_dim = 32;
+  int n_rot = 32;
+  HeadNorm head_norm = HeadNorm::none;
+  RopePairing pairing = RopePairing::halves;
+  float magnitude = 1.0f;
+  quant::Type k_type = quant::Type::f32;
+  quant::Type v_type = quant::Type::f32;
+};
+
+inline std::string describe(const AttentionShape& s) {
+  return name_of(s.k_type) + "/" + name_of(s.v_type) + " heads " + std::to_string(s.n_heads) + "/" +
+         std::to_string(s.n_kv_heads) + " of " + std::to_string(s.head_dim) + " rot " +
+         std::to_string(s.n_rot) + " norm " + std::to_string(static_cast<int>(s.head_norm)) +
+         (s.pairing == RopePairing::halves ? " halves" : " adjacent");
+}
+
+// The weights of an attention and what its view borrows.
+struct Attention {
+  explicit Attention(const AttentionShape& s) : shape(s) {
+    for (int j = 0; j < s.n_rot / 2; ++j) {
+      frequencies.push_back(static_cast<float>(std::pow(100.0, -2.0 * j / s.n_rot)));
+    }
+    view = {.n_heads = s.n_heads, .n_kv_heads = s.n_kv_heads, .head_dim = s.head_dim};
+    const bool whole = s.head_norm == HeadNorm::whole;
+    q_norm = random_norm_weight(whole ? view.q_cols() : s.head_dim, 71);
+    k_norm = random_norm_weight(whole ? view.kv_cols() : s.head_dim, 72);
+    view.head_norm = s.head_norm;
+    if (s.head_norm != HeadNorm::none) {
+      view.q_norm = {q_norm.data(), 1e-6f};
+      view.k_norm = {k_norm.data(), 1e-6f};
+    }
+    view.rope = {s.pairing, frequencies, s.magnitude};
+  }
+  Attention(const Attention&) = delete;
+
+  // A sequence's rows of [q, k, v].
+  Rows random_qkv(int64_t n_rows, uint64_t seed) const {
+    return Rows::random(n_rows, view.q_cols() + 2 * view.kv_cols(), seed);
+  }
+
+  AttentionShape shape;
+  std::vector<float> frequencies, q_norm, k_norm;
+  AttentionView view;
+};
+
+// Room for every sequence of up to n_positions; pages are dealt out in a random order.
+class Cache {
+ public:
+  Cache(const Attention& attention, int n_sequences, int n_positions, int page_tokens,
+        uint64_t seed)
+      : attention_(attention),
+        stride_((n_positions + page_tokens - 1) / page_tokens),
+        n_pages_(stride_ * n_sequences + 2),  // two that nobody holds
+        page_tokens_(page_tokens) {
+    std::vector<int32_t> pages(static_cast<size_t>(n_pages_));
+    for (size_t i = 0; i < pages.size(); ++i) {
+      pages[i] = static_cast<int32_t>(i);
+      std::swap(pages[i], pages[random_bits(seed, i) % (i + 1)]);
+    }
+    table_.assign(pages.begin(), pages.begin() + stride_ * n_sequences);
+    const AttentionShape& s = attention.shape;
+    const auto n_rows = static_cast<uint64_t>(n_pages_) * static_cast<uint64_t>(page_tokens) *
+                        static_cast<uint64_t>(s.n_kv_heads);
+    k_.assign(n_rows * quant::row_bytes(s.k_type, s.head_dim), kUnwritten);
+    v_.assign(n_rows * quant::row_bytes(s.v_type, s.head_dim), kUnwritten);
+  }
+
+  static constexpr std::byte kUnwritten{0xa5};
+
+  KvLayerView view() {
+    return {attention_.shape.k_type, attention_.shape.v_type, k_.data(), v_.data(), page_tokens_};
+  }
+  const int32_t* table() const { return table_.data(); }
+  int64_t stride() const { return stride_; }
+  std::span<const std::byte> keys() const { return k_; }
+
+  // The stored key (or value) of a sequence's position.
+  std::span<const std::byte> key(int sequence, int position, int kv_head) const {
+    return entry(k_, attention_.shape.k_type, sequence, position, kv_head);
+  }
+  std::span<const std::byte> value(int sequence, int position, int kv_head) const {
+    return entry(v_, attention_.shape.v_type, sequence, position, kv_head);
+  }
+
+ private:
+  std::span<const std::byte> entry(const std::vector<std::byte>& bytes, quant::Type type,
+                                   int sequence, int position, int kv_head) const {
+    // [page, kv head, token in the page], as views.h says.
+    const int64_t page = table_[static_cast<size_t>(sequence * stride_ + position / page_tokens_)];
+    const int64_t slot =
+        (page * attention_.shape.n_kv_heads + kv_head) * page_tokens_ + position % page_tokens_;
+    const uint64_t n = quant::row_bytes(type, attention_.shape.head_dim);
+    return std::span(bytes).subspan(static_cast<uint64_t>(slot) * n, n);
+  }
+
+  const Attention& attention_;
+  int64_t stride_;
+  int64_t n_pages_;
+  int page_tokens_;
+  std::vector<int32_t> table_;
+  std::vector<std::byte> k_, v_;
+};
+
+// Row `position` of sequence `sequence`.
+struct StepEntry {
+  int sequence;
+  int position;
+};
+
+// Runs one step of the given rows; what each wrote goes to outs[sequence] at its position.
+inline void run_step(Ops& ops, const Attention& attention, Cache& cache,
+                     std::span<const Rows> sequences, std::span<const StepEntry> entries,
+                     std::span<Rows> outs) {
+  Rows qkv(std::ssize(entries), sequences[0].n_cols);
+  Rows out(qkv.n_rows, attention.view.q_cols());
+  std::vector<int32_t> positions, ids;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const auto from = sequences[static_cast<size_t>(entries[i].sequence)].row(entries[i].position);
+    std::ranges::copy(from, qkv.view().row(static_cast<int64_t>(i)));
+    positions.push_back(entries[i].position);
+    ids.push_back(entries[i].sequence);
+  }
+  const std::vector<TokenId> tokens(entries.size(), 0);
+  ops.attend(qkv.view(), attention.view, {tokens, positions, ids, cache.table(), cache.stride()},
+             cache.view(), out.view());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    RowsView to = outs[static_cast<size_t>(entries[i].sequence)].view();
+    std::ranges::copy(out.row(static_cast<int64_t>(i)), to.row(entries[i].position));
+  }
+}
+
+// Positions [begin, end) of one sequence.
+inline std::vector<StepEntry> span_of(int sequence, int begin, int end) {
+  std::vector<StepEntry> entries;
+  for (int p = begin; p < end; ++p) entries.push_back({sequence, p});
+  return entries;
+}
+
+}  // namespace sluice::backend::test

@@ -1,0 +1,185 @@
+// ThreadPool: what a loop covers, which thread ids a body sees, and that callers take turns.
+// Run under the preset `tsan` too: the visibility of results is checked by writing plain memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+
+#include "base/error.h"
+
+namespace sluice {
+namespace {
+
+using Counts = std::vector<std::atomic<int>>;
+
+TEST(ThreadPool, CoversEveryIndexExactlyOnceInPiecesOfAtMostTheGrain) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const int n_threads : {1, 2, 3, 5, 8}) {
+    ThreadPool pool(n_threads);
+    for (const int64_t n : {1, 2, 3, 7, 31, 32, 33, 64, 1000}) {
+      for (const int64_t grain : {int64_t{1}, int64_t{2}, int64_t{3}, int64_t{7}, int64_t{32},
+                                  int64_t{33}, int64_t{999}, int64_t{1001}, kMost}) {
+        Counts counts(static_cast<size_t>(n));
+        std::atomic<int64_t> widest{0}, narrowest{kMost};
+        pool.parallel_for(n, grain, [&](int64_t begin, int64_t end, int) {
+          for (int64_t i = begin; i < end; ++i) ++counts[static_cast<size_t>(i)];
+          for (int64_t w = widest;
+               end - begin > w && !widest.compare_exchange_weak(w, end - begin);) {
+          }
+          for (int64_t w = narrowest;
+               end - begin < w && !narrowest.compare_exchange_weak(w, end - begin);) {
+          }
+        });
+        const std::string what = cat(n_threads, " threads, n ", n, ", grain ", grain);
+        for (size_t i = 0; i < counts.size(); ++i) {
+          ASSERT_EQ(counts[i], 1) << what << ", index " << i;
+        }
+        ASSERT_LE(widest, grain) << what;
+        ASSERT_GT(narrowest, 0) << what;
+      }
+    }
+  }
+}
+
+TEST(ThreadPool, NothingToDoCallsNothing) {
+  for (const int n_threads : {1, 4}) {
+    ThreadPool pool(n_threads);
+    for (const int64_t n : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+      pool.parallel_for(n, 1, [&](int64_t begin, int64_t end, int) {
+        ADD_FAILURE() << n_threads << " threads, n " << n << ": [" << begin << ", " << end << ")";
+      });
+    }
+  }
+}
+
+TEST(ThreadPool, ThreadIdsAreInRangeAndNeverSharedAtTheSameTime) {
+  for (const int n_threads : {1, 2, 3, 8}) {
+    ThreadPool pool(n_threads);
+    Counts inside(static_cast<size_t>(n_threads));
+    std::atomic<int> n_shared{0}, n_outside{0};
+    for (int round = 0; round < 50; ++round) {
+      pool.parallel_for(97, 3, [&](int64_t, int64_t, int thread) {
+        if (thread < 0 || thread >= n_threads) {
+          ++n_outside;
+          return;
+        }
+        if (inside[static_cast<size_t>(thread)]++ != 0) ++n_shared;
+        std::this_thread::yield();
+        --inside[static_cast<size_t>(thread)];
+      });
+    }
+    EXPECT_EQ(n_shared, 0) << n_threads << " threads";
+    EXPECT_EQ(n_outside, 0) << n_threads << " threads";
+  }
+}
+
+// Each body waits for all the others, which only works when every thread has one of them.
+TEST(ThreadPool, AllThreadsWorkAtTheSameTime) {
+  using Clock = std::chrono::steady_clock;
+  for (const int n_threads : {1, 2, 3, 8}) {
+    ThreadPool pool(n_threads);
+    ASSERT_EQ(pool.n_threads(), n_threads);
+    Counts calls(static_cast<size_t>(n_threads));
+    std::atomic<int> n_arrived{0};
+    const auto deadline = Clock::now() + std::chrono::seconds(20);
+    pool.parallel_for(n_threads, 1, [&](int64_t, int64_t, int thread) {
+      ++calls[static_cast<size_t>(thread)];
+      ++n_arrived;
+      while (n_arrived < n_threads && Clock::now() < deadline) std::this_thread::yield();
+    });
+    for (size_t t = 0; t < calls.size(); ++t) {
+      EXPECT_EQ(calls[t], 1) << "thread " << t << " of " << n_threads;
+    }
+  }
+}
+
+TEST(ThreadPool, WhatTheBodiesWroteIsThereAfterwards) {
+  ThreadPool pool(4);
+  std::vector<int64_t> plain(5000);
+  for (int64_t round = 0; round < 100; ++round) {
+    pool.parallel_for(std::ssize(plain), 64, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) plain[static_cast<size_t>(i)] = i * round;
+    });
+    for (size_t i = 0; i < plain.size(); ++i) {
+      ASSERT_EQ(plain[i], static_cast<int64_t>(i) * round) << "round " << round << ", index " << i;
+    }
+  }
+}
+
+TEST(ThreadPool, ManyShortLoopsInARowLoseNoPiece) {
+  for (const int n_threads : {2, 3, 5}) {
+    ThreadPool pool(n_threads);
+    for (int64_t job = 0; job < 3000; ++job) {
+      std::atomic<int64_t> sum{0};
+      const int64_t n = 2 + job % 7;
+      pool.parallel_for(n, 1, [&](int64_t begin, int64_t, int) { sum += begin + 1; });
+      ASSERT_EQ(sum, n * (n + 1) / 2) << n_threads << " threads, job " << job << ", n " << n;
+    }
+  }
+}
+
+// While a caller's loop has a body running, no body of another caller's may run.
+TEST(ThreadPool, LoopsOfSeveralCallersTakeTurns) {
+  constexpr size_t kCallers = 4;
+  ThreadPool pool(3);
+  Counts inside(kCallers);
+  std::atomic<int> n_overlaps{0};
+  std::vector<int64_t> sums(kCallers, 0);
+  std::vector<std::thread> callers;
+  for (size_t c = 0; c < kCallers; ++c) {
+    callers.emplace_back([&, c] {
+      for (int round = 0; round < 200; ++round) {
+        // 1, 4, 7: also loops too short to be shared out.
+        const int64_t n = 1 + 3 * (round % 3);
+        std::atomic<int64_t> sum{0};
+        pool.parallel_for(n, 1, [&](int64_t begin, int64_t end, int) {
+          ++inside[c];
+          for (size_t other = 0; other < kCallers; ++other) {
+            if (other != c && inside[other] != 0) ++n_overlaps;
+          }
+          sum += end - begin;
+          --inside[c];
+        });
+        sums[c] += sum;
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(n_overlaps, 0);
+  for (size_t c = 0; c < kCallers; ++c) EXPECT_EQ(sums[c], 67 + 67 * 4 + 66 * 7) << "caller " << c;
+}
+
+TEST(ThreadPool, ZeroThreadsMeansOnePerUsableCore) {
+  const ThreadPool pool(0);
+  EXPECT_GE(pool.n_threads(), 1);
+  EXPECT_LE(pool.n_threads(), std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+}
+
+TEST(ThreadPool, MayGoWithoutEverHavingWorked) {
+  for (int i = 0; i < 50; ++i) ThreadPool pool(1 + i % 4);
+}
+
+TEST(ThreadPool, TakesBodiesThatCannotBeCopied) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> sum{0};
+  auto body = [&sum, one = std::make_unique<int64_t>(1)](int64_t begin, int64_t end, int) {
+    sum += *one * (end - begin);
+  };
+  pool.parallel_for(100, 7, body);
+  pool.parallel_for(10, 7, std::move(body));
+  EXPECT_EQ(sum, 110);
+}
+
+TEST(ThreadPoolDeathTest, RefusesAGrainOfZeroAndANegativeNumberOfThreads) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(ThreadPool(2).parallel_for(1, 0, [](int64_t, int64_t, int) {}), "CHECK.*grain");
+  EXPECT_DEATH(ThreadPool(-1), "CHECK.*n_threads");
+}
+
+}  // namespace
+}  // namespace sluice

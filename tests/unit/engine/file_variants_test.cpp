@@ -1,0 +1,174 @@
+// Files that say the same in another way give the same logits to the bit; files that say something
+// else do not.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "quant/half.h"
+#include "unit/engine/run_model.h"
+
+namespace sluice::engine::test {
+namespace {
+
+using quant::Type;
+
+Draft tiny_draft(const std::string& architecture, const std::string& mix) {
+  const TempDir dir;
+  write_tiny(dir / "m.gguf", architecture, mix);
+  return Draft::read(dir / "m.gguf");
+}
+
+Logits logits_of(const Draft& draft) {
+  const OpenModel model(draft);
+  return run_alone(*model, random_tokens(12, 1));
+}
+
+// Puts q, k and v of a layer under one name: rows of q, then k, then v.
+void fuse(Draft& draft, const std::string& layer, const char* kind) {
+  model::test::DraftTensor fused = draft.at(layer + "attn_q" + kind);
+  fused.name = layer + "attn_qkv" + kind;
+  for (const char* part : {"attn_k", "attn_v"}) {
+    const auto& t = draft.at(layer + part + kind);
+    fused.shape.back() += t.shape.back();
+    fused.data.insert(fused.data.end(), t.data.begin(), t.data.end());
+  }
+  for (const char* part : {"attn_q", "attn_k", "attn_v"}) draft.erase(layer + part + kind);
+  draft.tensors.push_back(fused);
+}
+
+TEST(FileVariants, FusedQkvEqualsSeparateQKAndV) {
+  for (const char* architecture : model::test::kArchitectures) {
+    for (const char* mix : {"F32", "Q8_0", "Q4_K"}) {
+      Draft draft = tiny_draft(architecture, mix);
+      const Logits expected = logits_of(draft);
+      for (const char* layer : {"blk.0.", "blk.1."}) {
+        fuse(draft, layer, ".weight");
+        if (std::string_view(architecture) == "qwen2moe") fuse(draft, layer, ".bias");
+      }
+      expect_same_bits(expected, logits_of(draft), cat(architecture, " ", mix));
+    }
+  }
+}
+
+TEST(FileVariants, AMissingOutputIsTheEmbedding) {
+  for (const char* architecture : {"qwen3moe", "llama"}) {
+    for (const char* mix : {"F32", "Q8_0", "Q4_K"}) {
+      Draft tied = tiny_draft(architecture, mix), copied = tied;
+      const Logits before = logits_of(tied);
+      tied.erase("output.weight");
+      copied.at("output.weight").data = copied.at("token_embd.weight").data;
+      const Logits got = logits_of(tied);
+      expect_same_bits(logits_of(copied), got, cat(architecture, " ", mix));
+      EXPECT_FALSE(got == before) << architecture << " " << mix << ": shows nothing";
+    }
+  }
+}
+
+// Halves that the F32 file holds widened.
+TEST(FileVariants, HalfVectorsEqualTheirWidenedCopies) {
+  for (const char* architecture : model::test::kArchitectures) {
+    for (const Type type : {Type::f16, Type::bf16}) {
+      Draft halves = tiny_draft(architecture, "F32"), widened = halves;
+      const Logits before = logits_of(widened);
+      for (size_t i = 0; i < halves.tensors.size(); ++i) {
+        auto& t = halves.tensors[i];
+        if (t.shape.size() > 1) continue;
+        std::vector<float> values = t.floats();
+        t.set(type, values);
+        for (size_t k = 0; k < values.size(); ++k) {
+          uint16_t bits;
+          std::memcpy(&bits, t.data.data() + 2 * k, 2);
+          values[k] = type == Type::f16 ? quant::f16_to_f32_portable(bits)
+                                        : std::bit_cast<float>(uint32_t{bits} << 16);
+        }
+        widened.tensors[i].set(Type::f32, values);
+      }
+      const Logits got = logits_of(halves);
+      expect_same_bits(logits_of(widened), got, cat(architecture, " ", quant::type_name(type)));
+      EXPECT_FALSE(got == before) << architecture << ": shows nothing";
+    }
+  }
+}
+
+TEST(FileVariants, TheOrderOfTensorsAndTheAlignmentDoNotMatter) {
+  Draft draft = tiny_draft("qwen2moe", "Q4_K_M");
+  const Logits expected = logits_of(draft);
+  std::ranges::reverse(draft.tensors);
+  expect_same_bits(expected, logits_of(draft), "reversed");
+  for (const uint32_t alignment : {8u, 4096u}) {
+    draft.metadata.set("general.alignment", alignment);
+    expect_same_bits(expected, logits_of(draft), cat("alignment ", alignment));
+  }
+}
+
+// Biases that most files lack: zeros change nothing, others do, each in its own place.
+TEST(FileVariants, OptionalBiasesAreAdded) {
+  for (const char* architecture : model::test::kArchitectures) {
+    for (const auto& [name, n] : {std::pair("attn_q.bias", 128), {"attn_output.bias", 64}}) {
+      Draft draft = tiny_draft(architecture, "F32");
+      const std::string full = cat("blk.1.", name);
+      const bool is_there =
+          std::ranges::count(draft.tensors, full, &model::test::DraftTensor::name);
+      auto& bias = is_there ? draft.at(full) : draft.add(full, Type::f32, {n});
+      bias.set(Type::f32, std::vector<float>(static_cast<size_t>(n), 0.0f));
+      const Logits zero = logits_of(draft);
+      if (!is_there) {
+        Draft without = draft;
+        without.erase(full);
+        expect_same_bits(logits_of(without), zero, cat(architecture, " ", full));
+      }
+      std::vector<float> one_value(static_cast<size_t>(n), 0.0f);
+      one_value[5] = 0.5f;
+      draft.at(full).set(Type::f32, one_value);
+      EXPECT_FALSE(logits_of(draft) == zero) << architecture << " " << full << " is not added";
+    }
+  }
+}
+
+// A layer whose experts read both forms of their input, whichever matrix it is that differs.
+TEST(FileVariants, ExpertsOfDifferentTypesGetTheirFormOfTheInput) {
+  const Draft plain = tiny_draft("qwen2moe", "F32");
+  const Logits before = logits_of(plain);
+  for (const char* name : {"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps", "ffn_gate_shexp",
+                           "ffn_up_shexp", "ffn_down_shexp"}) {
+    Draft draft = plain;
+    auto& t = draft.at(cat("blk.0.", name, ".weight"));
+    t.set(Type::q8_0, t.floats());
+    const OpenModel model(draft);
+    const Logits got = run_alone(*model, random_tokens(12, 1));
+    expect_same_bits(run_alone(*model, random_tokens(12, 1), 1), got, name);
+    EXPECT_FALSE(got == before) << name << ": shows nothing";
+    for (size_t i = 0; i < got.size(); ++i) ASSERT_TRUE(std::isfinite(got[i])) << name << i;
+  }
+}
+
+TEST(FileVariants, RopeFactorsOfOneChangeNothing) {
+  Draft draft = tiny_draft("llama", "F32");
+  const Logits expected = logits_of(draft);
+  std::vector<float> factors(16, 1.0f);
+  draft.add("rope_freqs.weight", Type::f32, {16}).set(Type::f32, factors);
+  expect_same_bits(expected, logits_of(draft), "ones");
+  factors[2] = 2.0f;
+  draft.at("rope_freqs.weight").set(Type::f32, factors);
+  EXPECT_FALSE(logits_of(draft) == expected) << "the factors do nothing";
+}
+
+// Linear scaling by s is the same as frequencies divided by s, and none as no scaling at all.
+TEST(FileVariants, RopeScalingIsRead) {
+  Draft draft = tiny_draft("llama", "F32");
+  const Logits plain = logits_of(draft);
+  draft.metadata.set("llama.rope.scaling.factor", 4.0f);
+  const Logits linear = logits_of(draft);
+  draft.metadata.set("llama.rope.scaling.type", std::string("none"));
+  expect_same_bits(plain, logits_of(draft), "none");
+  draft.metadata.set("llama.rope.scaling.type", std::string("yarn"));
+  const Logits yarn = logits_of(draft);
+  EXPECT_FALSE(linear == plain);
+  EXPECT_FALSE(yarn == plain);
+  EXPECT_FALSE(yarn == linear);
+  draft = tiny_draft("llama", "F32");
+  draft.add("rope_freqs.weight", Type::f32, {16}).set(Type::f32, std::vector<float>(16, 4.0f));
+  expect_same_bits(linear, logits_of(draft), "factors of 4");
+}
+
+}  // namespace
+}  // namespace sluice::engine::test

@@ -1,0 +1,71 @@
+// Small synthetic models of every architecture, in files that go with the test.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "model/model.h"
+#include "model/synth.h"
+#include "unit/gguf/temp_dir.h"
+
+namespace sluice::model::test {
+
+using gguf::test::read_file;
+using gguf::test::TempDir;
+
+constexpr const char* kArchitectures[] = {"qwen3moe", "qwen2moe", "olmoe", "llama"};
+
+// Two layers, wide enough for the mix's blocks. Weights are large enough that attention and router
+// have clear preferences (scores of about 2), so that a wrong input to either shows.
+inline SynthOptions tiny_options(const std::string& architecture, const std::string& mix,
+                                 uint64_t seed = 1) {
+  SynthOptions o;
+  o.mix = QuantMix::parse(mix);
+  const bool wide = quant::type_info(o.mix.base()).block_elems == 256;
+  Config& c = o.config;
+  c.architecture = architecture;
+  c.n_layers = 2;
+  c.d_model = wide ? 256 : 64;
+  c.n_heads = 4;
+  c.n_kv_heads = architecture == "olmoe" ? 4 : 2;
+  c.head_dim = wide ? 64 : 32;
+  c.n_vocab = 261;
+  c.n_ctx_train = 512;
+  c.n_experts = architecture == "llama" ? 8 : 10;
+  c.n_experts_used = architecture == "llama" ? 2 : 3;
+  c.d_ff = wide ? 256 : 96;
+  c.d_ff_shared = architecture == "qwen2moe" ? (wide ? 512 : 64) : 0;
+  c.norm_eps = 1e-6f;
+  o.std = 2.0f / std::sqrt(static_cast<float>(c.d_model));
+  o.seed = seed;
+  return o;
+}
+
+inline void write_tiny(const std::string& path, const std::string& architecture,
+                       const std::string& mix, uint64_t seed = 1) {
+  ThreadPool pool(1);
+  write_synthetic_model(path, tiny_options(architecture, mix, seed), pool, {});
+}
+
+// The text of the Error that `action` throws, which must have this code and be one line.
+template <typename Action>
+std::string error_of(Errc code, const Action& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "expected an Error, but nothing was thrown";
+  return "";
+}
+
+inline void expect_contains(const std::string& text, const std::string& part,
+                            const std::string& what = "") {
+  EXPECT_NE(text.find(part), std::string::npos)
+      << what << ": expected '" << part << "' in '" << text << "'";
+}
+
+}  // namespace sluice::model::test
