@@ -1,0 +1,12 @@
+// XTC ("exclude top choices"): now and then drops all likely tokens but the least likely of them,
+// so that the text leaves its beaten track. Whether it is time to is the sampler's draw.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sampler/candidates.h"
+
+namespace sluice::sampler {
+
+void xtc(Candidates& candidates, float threshold, size_t min_keep);
+
+}  // namespace sluice::sampler
