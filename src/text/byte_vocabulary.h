@@ -11,7 +11,15 @@
 
 namespace sluice::text {
 
-enum class TokenKind : int32_t { normal = 1, control = 3, unused = 5 };
+// The values are the file's token_type ids.
+enum class TokenKind : int32_t {
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6,
+};
 
 struct ByteVocabulary {
   std::vector<std::string> tokens;  // token b stands for byte b
