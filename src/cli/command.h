@@ -10,6 +10,7 @@ void add_inspect(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_run(CLI::App& app);
 void add_synth(CLI::App& app);
+void add_tokenize(CLI::App& app);
 void add_quantize(CLI::App& app);
 
 }  // namespace sluice::cli
