@@ -12,7 +12,7 @@
 #include "gguf/writer.h"
 #include "model/model.h"
 #include "quant/random_rows.h"
-#include "text/byte_vocabulary.h"
+#include "text/tokenizer/byte_vocabulary.h"
 
 namespace sluice::model {
 namespace {
@@ -57,6 +57,11 @@ void set_shape_keys(gguf::Metadata& out, const Architecture& architecture, const
   if (c.d_ff_shared > 0) set_int("expert_shared_feed_forward_length", c.d_ff_shared);
 }
 
+// ChatML, in the special tokens of the byte vocabulary.
+constexpr std::string_view kChatTemplate =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
 void set_tokenizer_keys(gguf::Metadata& out, int n_vocab) {
   text::ByteVocabulary v = text::make_byte_vocabulary(n_vocab);
   out.set("tokenizer.ggml.model", std::string("gpt2"));
@@ -66,6 +71,7 @@ void set_tokenizer_keys(gguf::Metadata& out, int n_vocab) {
   out.set("tokenizer.ggml.merges", std::move(v.merges));
   out.set("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(v.end_of_turn));
   out.set("tokenizer.ggml.add_bos_token", false);
+  out.set("tokenizer.chat_template", std::string(kChatTemplate));
 }
 
 void set_metadata(gguf::Metadata& out, const Architecture& architecture, const SynthOptions& o) {

@@ -112,8 +112,4 @@ text::TokenizerData read_tokenizer_data(const gguf::Metadata& metadata) {
   return data;
 }
 
-text::Tokenizer read_tokenizer(const gguf::Metadata& metadata) {
-  return text::Tokenizer(read_tokenizer_data(metadata));
-}
-
 }  // namespace sluice::model

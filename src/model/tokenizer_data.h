@@ -1,18 +1,14 @@
-// The tokenizer of a GGUF file, from its tokenizer.ggml.* keys.
+// What a GGUF file says about its tokenizer, from its tokenizer.ggml.* keys.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "gguf/metadata.h"
-#include "text/tokenizer.h"
-#include "text/tokenizer_data.h"
+#include "text/tokenizer/tokenizer_data.h"
 
 namespace sluice::model {
 
 // Throws Errc::bad_file for a key that is missing or of the wrong type, and for an id of bos, eos,
 // eot or eom without a token. Other ids without a token, which real files have, count as missing.
 text::TokenizerData read_tokenizer_data(const gguf::Metadata& metadata);
-
-// The same, ready to use; throws also what the Tokenizer throws.
-text::Tokenizer read_tokenizer(const gguf::Metadata& metadata);
 
 }  // namespace sluice::model

@@ -1,5 +1,6 @@
 // From logits to a token: bias and mask, then the stages in their order, then one draw. Pure and
-// seeded: the same options, logits and accepted tokens give the same tokens on every machine.
+// seeded: the same options, logits and accepted tokens give the same tokens, on every machine whose
+// log and pow agree.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

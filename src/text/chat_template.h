@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/jinja_template.h"
+#include "text/jinja/template.h"
 
 namespace sluice::text {
 

@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "parity/schemas/random_schema.h"
 #include "parity/schemas/random_writer.h"
-#include "text/grammar_matcher.h"
-#include "text/json_schema.h"
-#include "unit/text/grammar_vocabulary.h"
+#include "text/grammar/matcher.h"
+#include "text/json_schema/json_schema.h"
+#include "unit/text/grammar/vocabulary.h"
 
 namespace sluice::text::test {
 namespace {

@@ -1,6 +1,7 @@
 // Random JSON schemas over everything the grammar compiler supports, by seed. Each has valid
 // values, and none that a validator and the compiler could read differently: the alternatives of
-// oneOf have different types, and enum stands alone. SPDX-License-Identifier: Apache-2.0
+// oneOf have different types, and enum stands alone.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "unit/text/grammar_random.h"
+#include "unit/text/grammar/random.h"
 
 namespace sluice::text::test {
 

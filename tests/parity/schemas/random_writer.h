@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "text/grammar_matcher.h"
-#include "unit/text/grammar_random.h"
+#include "text/grammar/matcher.h"
+#include "unit/text/grammar/random.h"
 
 namespace sluice::text::test {
 

@@ -15,12 +15,11 @@ using quant::Type;
 BoundedRow heads_reference(std::span<const float> heads, const Attention& attention,
                            const NormView& norm, int32_t position) {
   const auto dim = static_cast<size_t>(attention.view.head_dim);
-  BoundedRow out = exactly(heads);
-  if (attention.view.head_norm == HeadNorm::whole) out = norm_reference(heads, norm);
+  const HeadNorm kind = attention.view.head_norm;
+  BoundedRow out = kind == HeadNorm::whole ? norm_reference(heads, norm) : exactly(heads);
   for (size_t h = 0; h < heads.size(); h += dim) {
-    if (attention.view.head_norm == HeadNorm::per_head) {
-      std::ranges::copy(norm_reference(heads.subspan(h, dim), norm),
-                        out.begin() + std::ssize(heads.first(h)));
+    if (kind == HeadNorm::per_head) {
+      std::ranges::copy(norm_reference(heads.subspan(h, dim), norm), out.data() + h);
     }
     rope_reference(attention.view.rope, position, std::span(out).subspan(h, dim));
   }

@@ -56,28 +56,27 @@ struct ExpertWeights {
   bool has_shared;
 };
 
-// Parts A and B for one row of one matrix.
-float literal_dot(const WeightView& w, int64_t row, std::span<const float> x) {
+// Parts A and B for one matrix and one input row.
+std::vector<float> literal_product(const WeightView& w, std::span<const float> x) {
   const int64_t n = std::ssize(x);
-  if (quant::is_float(w.type)) return quant::dot_float(w.type, w.row(row), x.data(), n);
+  const bool is_float = quant::is_float(w.type);
   std::vector<int8_t> q(x.size());
-  std::vector<float> d(x.size() / 32), y(x.size() / 32);
-  quant::quantize_activation(x, q.data(), d.data(), y.data());
-  return quant::dot(w.type, w.row(row), n, {q.data(), d.data(), y.data()});
+  std::vector<float> d(x.size() / 32), y(x.size() / 32), out;
+  if (!is_float) quant::quantize_activation(x, q.data(), d.data(), y.data());
+  for (int64_t r = 0; r < w.n_rows; ++r) {
+    out.push_back(is_float ? quant::dot_float(w.type, w.row(r), x.data(), n)
+                           : quant::dot(w.type, w.row(r), n, {q.data(), d.data(), y.data()}));
+  }
+  return out;
 }
 
 // down(SwiGLU(gate a, up a)) for one token and one expert.
 std::vector<float> literal_expert(const WeightView& gate, const WeightView& up,
                                   const WeightView& down, std::span<const float> a) {
-  std::vector<float> g, u, out;
-  for (int64_t n = 0; n < gate.n_rows; ++n) {
-    g.push_back(literal_dot(gate, n, a));
-    u.push_back(literal_dot(up, n, a));
-  }
+  const std::vector<float> g = literal_product(gate, a), u = literal_product(up, a);
   std::vector<float> h(g.size());
   quant::swiglu(g, u, h.data());
-  for (int64_t n = 0; n < down.n_rows; ++n) out.push_back(literal_dot(down, n, h));
-  return out;
+  return literal_product(down, h);
 }
 
 Rows literal_experts(const ExpertsView& e, const Rows& a, const Routing& routing, Rows x) {
@@ -154,9 +153,13 @@ TEST(Experts, EqualTheLiteralContractForOneTokenToSixteen) {
 
 TEST(Experts, NoNumberOfThreadsAndNoSplitOfTheRowsChangesABit) {
   constexpr int64_t kRows = 16;
-  std::vector<int64_t> all(kRows);
-  std::iota(all.begin(), all.end(), 0);
-  std::vector<int64_t> backwards(all.rbegin(), all.rend());
+  std::vector<int64_t> forwards(kRows);
+  std::iota(forwards.begin(), forwards.end(), 0);
+  const std::vector<int64_t> backwards(forwards.rbegin(), forwards.rend());
+  struct Split {
+    int64_t n_rows;
+    const std::vector<int64_t>& order;
+  };
   for (const Case& c : cases()) {
     const ExpertWeights weights(c);
     const Rows a = Rows::random(kRows, c.d_model, 121), x = Rows::random(kRows, c.d_model, 141);
@@ -165,16 +168,16 @@ TEST(Experts, NoNumberOfThreadsAndNoSplitOfTheRowsChangesABit) {
     for (const int n_threads : {1, 2, 3, 5}) {
       ThreadPool pool(n_threads);
       const auto ops = make_cpu_ops(pool);
-      for (const int64_t split : {1, 5, 16}) {
-        for (const auto* order : {&all, &backwards}) {
-          for (int64_t begin = 0; begin < kRows; begin += split) {
-            const auto which = std::span(*order).subspan(
-                static_cast<size_t>(begin), static_cast<size_t>(std::min(split, kRows - begin)));
-            const Rows got = run_rows(*ops, weights.view(), a, routing, x, which);
-            expect_same_bits(expected.picked(which).values, got.values,
-                             describe(c) + " threads " + std::to_string(n_threads) + " split " +
-                                 std::to_string(split) + " from " + std::to_string(begin));
-          }
+      for (const Split& split : {Split{1, forwards}, Split{5, backwards}, Split{16, forwards}}) {
+        for (int64_t begin = 0; begin < kRows; begin += split.n_rows) {
+          const auto which =
+              std::span(split.order)
+                  .subspan(static_cast<size_t>(begin),
+                           static_cast<size_t>(std::min(split.n_rows, kRows - begin)));
+          const Rows got = run_rows(*ops, weights.view(), a, routing, x, which);
+          expect_same_bits(expected.picked(which).values, got.values,
+                           describe(c) + " threads " + std::to_string(n_threads) + " rows " +
+                               std::to_string(split.n_rows) + " from " + std::to_string(begin));
         }
       }
     }

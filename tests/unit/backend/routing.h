@@ -63,11 +63,9 @@ struct Routing {
   Routing picked(std::span<const int64_t> which) const {
     Routing out(std::ssize(which), n_used);
     for (size_t i = 0; i < which.size(); ++i) {
-      const auto from = static_cast<size_t>(which[i] * n_used), n = static_cast<size_t>(n_used);
-      std::copy_n(experts.begin() + std::ptrdiff_t(from), n,
-                  out.experts.begin() + std::ptrdiff_t(i * n));
-      std::copy_n(weights.begin() + std::ptrdiff_t(from), n,
-                  out.weights.begin() + std::ptrdiff_t(i * n));
+      const auto to = static_cast<int64_t>(i) * n_used, from = which[i] * n_used;
+      std::copy_n(experts.data() + from, n_used, out.experts.data() + to);
+      std::copy_n(weights.data() + from, n_used, out.weights.data() + to);
       out.shared_weights[i] = shared_weights[static_cast<size_t>(which[i])];
     }
     return out;

@@ -19,7 +19,7 @@ Draft tiny_draft(const std::string& architecture, const std::string& mix) {
 
 Logits logits_of(const Draft& draft) {
   const OpenModel model(draft);
-  return run_alone(*model, random_tokens(12, 1));
+  return run_alone(*model, random_tokens(6, 1));
 }
 
 // Puts q, k and v of a layer under one name: rows of q, then k, then v.
@@ -134,8 +134,8 @@ TEST(FileVariants, ExpertsOfDifferentTypesGetTheirFormOfTheInput) {
     auto& t = draft.at(cat("blk.0.", name, ".weight"));
     t.set(Type::q8_0, t.floats());
     const OpenModel model(draft);
-    const Logits got = run_alone(*model, random_tokens(12, 1));
-    expect_same_bits(run_alone(*model, random_tokens(12, 1), 1), got, name);
+    const Logits got = run_alone(*model, random_tokens(6, 1));
+    expect_same_bits(run_alone(*model, random_tokens(6, 1), 1), got, name);
     EXPECT_FALSE(got == before) << name << ": shows nothing";
     for (size_t i = 0; i < got.size(); ++i) ASSERT_TRUE(std::isfinite(got[i])) << name << i;
   }

@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Models, StepperTest,
                          case_name);
 
 TEST_P(StepperTest, LogitsAreFiniteAndDependOnAllThatCameBefore) {
-  std::vector<TokenId> tokens = random_tokens(12, 1);
+  std::vector<TokenId> tokens = random_tokens(7, 1);
   const Logits before = run_alone(*model_, tokens);
   ASSERT_EQ(before.size(), tokens.size() * kVocab);
   for (const float l : before) ASSERT_TRUE(std::isfinite(l)) << l;
@@ -46,7 +46,7 @@ TEST_P(StepperTest, LogitsAreFiniteAndDependOnAllThatCameBefore) {
 }
 
 TEST_P(StepperTest, PrefillInChunksOfAnySizeGivesTheSameBits) {
-  const std::vector<TokenId> tokens = random_tokens(71, 2);
+  const std::vector<TokenId> tokens = random_tokens(66, 2);
   const Logits expected = run_alone(*model_, tokens, 1);
   for (const size_t chunk : {7, 64}) {
     expect_same_bits(expected, run_alone(*model_, tokens, chunk),
@@ -55,7 +55,7 @@ TEST_P(StepperTest, PrefillInChunksOfAnySizeGivesTheSameBits) {
 }
 
 TEST_P(StepperTest, NoNumberOfThreadsAndNoPageSizeChangesABit) {
-  const std::vector<TokenId> tokens = random_tokens(20, 3);
+  const std::vector<TokenId> tokens = random_tokens(10, 3);
   const Logits expected = run_alone(*model_, tokens);
   expect_same_bits(expected, run_alone(*model_, tokens), "a second run");
   for (const int n_threads : {1, 3, 5}) {
@@ -63,7 +63,7 @@ TEST_P(StepperTest, NoNumberOfThreadsAndNoPageSizeChangesABit) {
                      std::to_string(n_threads) + " threads");
   }
   for (const int page_tokens : {1, 7, 64}) {
-    const KvOptions kv{.n_sequences = 1, .n_ctx = 21, .page_tokens = page_tokens};
+    const KvOptions kv{.n_sequences = 1, .n_ctx = 11, .page_tokens = page_tokens};
     expect_same_bits(expected, run_alone(*model_, tokens, 64, {.kv = kv}),
                      "pages of " + std::to_string(page_tokens));
   }

@@ -33,7 +33,7 @@ inline SynthOptions tiny_options(const std::string& architecture, const std::str
   c.n_vocab = 261;
   c.n_ctx_train = 512;
   c.n_experts = architecture == "llama" ? 8 : 10;
-  c.n_experts_used = architecture == "llama" ? 2 : 3;
+  c.n_experts_used = wide || architecture == "llama" ? 2 : 3;
   c.d_ff = wide ? 256 : 96;
   c.d_ff_shared = architecture == "qwen2moe" ? (wide ? 512 : 64) : 0;
   c.norm_eps = 1e-6f;

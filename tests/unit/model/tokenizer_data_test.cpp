@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace sluice::model {
 namespace {
@@ -182,7 +183,7 @@ TEST(TokenizerData, RefusesAFileWithoutTheKeysItNeeds) {
 }
 
 TEST(TokenizerData, ReadyToUseItEncodes) {
-  const text::Tokenizer t = read_tokenizer(small_metadata());
+  const text::Tokenizer t(read_tokenizer_data(small_metadata()));
   EXPECT_EQ(t.encode("ab<|im_end|>", {.add_special = true, .parse_special = true}),
             (std::vector<TokenId>{2, 3}));
   EXPECT_TRUE(t.is_end_of_generation(3));

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "text/utf8.h"
-#include "unit/text/tokenizer_samples.h"
+#include "unit/text/tokenizer/samples.h"
 
 namespace sluice::text {
 namespace {

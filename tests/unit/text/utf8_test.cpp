@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "unit/text/tokenizer_samples.h"
+#include "unit/text/tokenizer/samples.h"
 
 namespace sluice::text {
 namespace {
