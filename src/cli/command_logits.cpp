@@ -93,6 +93,7 @@ void add_logits(CLI::App& app) {
   auto options =
       std::make_shared<LogitsOptions>();  // shared: lives in the callback, after this returns
   options->model.add_to(*command);
+  options->model.add_tokens_to(*command)->required();
   auto* top = command->add_option("--top", options->top, "candidates at each position (10)")
                   ->check(at_least(1));
   command->add_flag("--all", options->all, "the whole vocabulary at each position")->excludes(top);

@@ -1,23 +1,44 @@
-// sluice run: continues a prompt, for now one of token ids.
+// sluice run: answers one prompt, or chats. With --tokens it continues plain token ids.
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/units.h"
+#include "cli/chat.h"
 #include "cli/command.h"
 #include "cli/flag_checks.h"
+#include "cli/json_text.h"
 #include "cli/model_options.h"
+#include "cli/sampling_flags.h"
+#include "cli/text_file.h"
 
 namespace sluice::cli {
 namespace {
 
 struct RunOptions {
   ModelOptions model;
-  GenerateOptions generate;
-  bool ignore_eos = false;
+  SamplingFlags sampling;
+  ChatOptions chat;
+  std::string prompt;  // "-": standard input
+  std::string prompt_file;
+  bool has_prompt = false;
+  bool has_tokens = false;
+  bool raw = false;
+  bool no_thinking = false;
+  bool hide_thinking = false;
   bool json = false;
 };
+
+Json to_json(const Stats& stats) {
+  return {{"n_prefill_tokens", stats.n_prefill_tokens},
+          {"prefill_seconds", stats.prefill_seconds},
+          {"n_decode_tokens", stats.n_decode_tokens},
+          {"decode_seconds", stats.decode_seconds},
+          {"kv_bytes", stats.kv_bytes}};
+}
 
 const char* describe(StopReason reason) {
   switch (reason) {
@@ -48,19 +69,8 @@ void print_stats(const Stats& stats, StopReason reason) {
                format_bytes(stats.kv_bytes).c_str());
 }
 
-void print_json(const GenerateResult& result, const Stats& stats) {
-  const nlohmann::ordered_json object = {{"tokens", result.tokens},
-                                         {"stop_reason", describe(result.reason)},
-                                         {"stats",
-                                          {{"n_prefill_tokens", stats.n_prefill_tokens},
-                                           {"prefill_seconds", stats.prefill_seconds},
-                                           {"n_decode_tokens", stats.n_decode_tokens},
-                                           {"decode_seconds", stats.decode_seconds},
-                                           {"kv_bytes", stats.kv_bytes}}}};
-  std::printf("%s\n", object.dump().c_str());
-}
-
-void run(const RunOptions& options) {
+// Token ids in, token ids out, greedily: for tests, and for comparing engines.
+void run_tokens(const RunOptions& options) {
   const std::vector<TokenId> prompt = options.model.token_ids();
   const Model model = options.model.load();
   Session session(model, options.model.session);
@@ -69,29 +79,126 @@ void run(const RunOptions& options) {
     std::printf("%d ", token);
     return std::fflush(stdout) == 0;  // nobody reads on; main() says so
   };
-  GenerateOptions generate = options.generate;
-  if (model.info().eos && !options.ignore_eos) generate.end_tokens = {*model.info().eos};
+  GenerateOptions generate;
+  if (options.chat.answer.n_tokens >= 0) generate.n_tokens = options.chat.answer.n_tokens;
+  const bool can_end = model.info().eos && !options.sampling.user.ignore_eos;
+  if (can_end) generate.end_tokens = {*model.info().eos};
   const GenerateResult result = session.generate(prompt, generate, print_token);
   if (options.json) {
-    print_json(result, session.stats());
+    const Json object = {{"tokens", result.tokens},
+                         {"stop_reason", describe(result.reason)},
+                         {"stats", to_json(session.stats())}};
+    std::printf("%s\n", dump(object).c_str());
   } else {
     std::printf("\n");
     if (!std::ferror(stdout)) print_stats(session.stats(), result.reason);
   }
 }
 
+std::string prompt_of(const RunOptions& options) {
+  const std::string& path = options.prompt_file.empty() ? options.prompt : options.prompt_file;
+  const bool is_text = options.prompt_file.empty() && options.prompt != "-";
+  std::string prompt = is_text ? options.prompt : read_text_file(path);
+  if (prompt.empty()) {
+    throw Error(Errc::bad_request,
+                "the prompt is empty; expected some text (or none of -p and -f, "
+                "for a chat)");
+  }
+  require_utf8(prompt, "the prompt");
+  return prompt;
+}
+
+void print_answer(const RunOptions& options, const Answer& answer, const Session& session) {
+  if (!options.json) {
+    std::fprintf(stderr, "[%s]\n", describe(answer).c_str());
+    return;
+  }
+  const Json object = {{"text", answer.text},
+                       {"thinking", answer.thinking},
+                       {"tokens", answer.tokens},
+                       {"stop_reason", answer.stop_reason},
+                       {"first_token_seconds", answer.first_token_seconds},
+                       {"stats", to_json(session.stats())}};
+  std::printf("%s\n", dump(object).c_str());
+}
+
+void start_chat(Chat& chat, const ModelInfo& model, const Session& session) {
+  LineEditor editor(default_history_path());
+  if (isatty(STDIN_FILENO) == 1) {
+    std::fprintf(stderr, "%s, context of %d tokens; /help lists the commands, Ctrl-D ends\n",
+                 model.name.empty() ? model.architecture.c_str() : model.name.c_str(),
+                 session.n_ctx());
+  }
+  chat.run(editor);
+}
+
+ChatOptions chat_options(const RunOptions& options) {
+  ChatOptions chat = options.chat;
+  require_utf8(chat.system, "the system message");
+  // A grammar holds from the first token on, so there is no room for thinking.
+  if (options.no_thinking || options.sampling.has_grammar()) chat.enable_thinking = false;
+  if (options.hide_thinking) chat.show_thinking = ShowThinking::hidden;
+  chat.quiet = options.json;
+  chat.answer.prefill_piece = static_cast<size_t>(options.model.session.prefill_chunk);
+  return chat;
+}
+
+void run(const RunOptions& options) {
+  if (options.has_tokens) return run_tokens(options);
+  if (!options.has_prompt && (options.raw || options.json)) {
+    throw Error(Errc::bad_request, "--raw and --json are for one prompt; give it with -p or -f");
+  }
+  const std::string prompt = options.has_prompt ? prompt_of(options) : "";
+  const ChatOptions chat_options = cli::chat_options(options);
+  const TextModel text_model(options.model.path);
+  if (!options.raw && !text_model.has_chat_template()) text_model.render({});  // says what to do
+  auto matcher = options.sampling.make_matcher(text_model);
+  const Model model = options.model.load();
+  const int n_vocab = model.info().n_vocab;
+  Chooser chooser(options.sampling.resolve(text_model, n_vocab), n_vocab, std::move(matcher));
+  Session session(model, options.model.session);
+  Chat chat(text_model, session, chooser, chat_options);
+  if (options.has_prompt) {
+    const Answer answer = options.raw ? chat.complete(prompt) : chat.ask(prompt);
+    print_answer(options, answer, session);
+  } else {
+    start_chat(chat, model.info(), session);
+  }
+}
+
 }  // namespace
 
 void add_run(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("run", "continue a prompt greedily");
+  CLI::App* command = app.add_subcommand("run", "answer a prompt, or chat");
   auto options =
       std::make_shared<RunOptions>();  // shared: lives in the callback, after this returns
   options->model.add_to(*command);
-  command->add_option("-n,--predict", options->generate.n_tokens, "new tokens at most (128)")
-      ->check(at_least(0));
-  command->add_flag("--ignore-eos", options->ignore_eos, "go on past the end-of-text token");
-  command->add_flag("--json", options->json, "one JSON object with tokens and statistics");
-  command->callback([options] { run(*options); });
+  CLI::Option* tokens = options->model.add_tokens_to(*command);
+  ChatOptions& chat = options->chat;
+  CLI::Option* text = command->add_option("-p,--prompt,prompt", options->prompt,
+                                          "answer this and end; - is standard input");
+  CLI::Option* file =
+      command->add_option("-f,--file", options->prompt_file, "answer the text of a file and end");
+  file->excludes(text);
+  tokens->excludes(text)->excludes(file);
+  command->add_option("--system", chat.system, "system message");
+  command
+      ->add_option("-n,--predict", chat.answer.n_tokens,
+                   "new tokens at most (-1: until the model ends; with --tokens 128)")
+      ->check(at_least(-1));
+  command->add_option("--stop", chat.answer.stops, "text that ends an answer; may be given again")
+      ->allow_extra_args(false);
+  command->add_flag("--raw", options->raw, "continue the prompt as it stands, no chat template");
+  command->add_flag("--no-thinking", options->no_thinking, "ask the model not to think first");
+  command->add_flag("--hide-thinking", options->hide_thinking, "let it think, but do not show it");
+  command->add_flag("--verbose-prompt", chat.verbose_prompt, "show what the model is given");
+  command->add_flag("--json", options->json, "one JSON object with the answer and statistics");
+  options->sampling.add_to(*command);
+  command->callback([options, text, file, tokens] {
+    options->has_prompt = text->count() + file->count() > 0;
+    options->has_tokens = tokens->count() > 0;
+    run(*options);
+  });
 }
 
 }  // namespace sluice::cli

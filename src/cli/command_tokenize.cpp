@@ -1,16 +1,15 @@
 // sluice tokenize: the tokens of a text, or the text of tokens. Reads of the model file what it
 // says about its tokenizer, and nothing else. SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
 #include <cstdio>
 #include <memory>
-#include <system_error>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/json_text.h"
+#include "cli/text_file.h"
 #include "gguf/model_file.h"
 #include "model/tokenizer_data.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "text/utf8.h"
 
 namespace sluice::cli {
@@ -29,29 +28,9 @@ struct TokenizeFlags {
   bool json = false;
 };
 
-std::string read_all(std::FILE* in, const std::string& name) {
-  std::string bytes;
-  char buffer[65536];
-  while (const size_t n = std::fread(buffer, 1, sizeof buffer, in)) bytes.append(buffer, n);
-  if (std::ferror(in)) {
-    throw Error(Errc::bad_request,
-                cat(name, " cannot be read (", std::generic_category().message(errno),
-                    "); expected a file with text"));
-  }
-  return bytes;
-}
-
 std::string input_text(const TokenizeFlags& flags) {
   if (flags.has_prompt) return flags.prompt;
-  if (!flags.dash.empty()) return read_all(stdin, "standard input");
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(flags.file.c_str(), "rb"),
-                                                             std::fclose);
-  if (!file) {
-    throw Error(Errc::bad_request,
-                cat(flags.file, " cannot be opened (", std::generic_category().message(errno),
-                    "); expected a file with text"));
-  }
-  return read_all(file.get(), flags.file);
+  return read_text_file(flags.dash.empty() ? flags.file : flags.dash);
 }
 
 // Text between quotes that neither ends the line nor steers the terminal: all but valid UTF-8
@@ -61,14 +40,11 @@ std::string printable(std::string_view bytes) {
   while (!bytes.empty()) {
     const text::Utf8Unit unit = text::next_utf8(bytes);
     const std::string_view c = bytes.substr(0, unit.n_bytes);
-    const auto first = static_cast<unsigned char>(c[0]);
-    const bool is_control =
-        first < 0x20 || first == 0x7f || (first == 0xc2 && c.size() == 2 && c[1] < '\xa0');
     if (c == "\n") {
       out += "\\n";
     } else if (c == "\"" || c == "\\") {
       out += "\\" + std::string(c);
-    } else if (unit.state == text::Utf8State::complete && !is_control) {
+    } else if (unit.state == text::Utf8State::complete && !is_control(c)) {
       out += c;
     } else {
       for (const char byte : c) {
@@ -118,7 +94,7 @@ void print_text(const text::Tokenizer& tokenizer, const TokenizeFlags& flags) {
 
 void run(const TokenizeFlags& flags) {
   const gguf::ModelFile file = gguf::ModelFile::open(flags.model);
-  const text::Tokenizer tokenizer = model::read_tokenizer(file.metadata());
+  const text::Tokenizer tokenizer(model::read_tokenizer_data(file.metadata()));
   for (const std::string& warning : tokenizer.warnings()) {
     std::fprintf(stderr, "sluice: warning: %s\n", warning.c_str());
   }

@@ -58,6 +58,7 @@ int run(int argc, char** argv) {
   sluice::cli::add_inspect(app);
   sluice::cli::add_logits(app);
   sluice::cli::add_tokenize(app);
+  sluice::cli::add_perplexity(app);
   sluice::cli::add_synth(app);
   sluice::cli::add_quantize(app);
   try {

@@ -39,7 +39,6 @@ void add_kv_type(CLI::App& command, const std::string& flag, KvType& type,
 
 void ModelOptions::add_to(CLI::App& command) {
   command.add_option("-m,--model", path, "GGUF file; of a split model the first shard")->required();
-  command.add_option("--tokens", tokens, "prompt as token ids: 1,2,3")->required();
   command.add_option("-t,--threads", n_threads, "CPU threads (0: all cores)")
       ->check(CLI::Range(0, 1024));
   command
@@ -52,6 +51,10 @@ void ModelOptions::add_to(CLI::App& command) {
       .add_option("--prefill-chunk", session.prefill_chunk,
                   "prompt tokens computed together; 1 is pure decode (512)")
       ->check(at_least(1));
+}
+
+CLI::Option* ModelOptions::add_tokens_to(CLI::App& command) {
+  return command.add_option("--tokens", tokens, "prompt as token ids: 1,2,3");
 }
 
 Model ModelOptions::load() const {

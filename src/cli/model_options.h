@@ -16,8 +16,10 @@ struct ModelOptions {
   int n_threads = 0;
   SessionOptions session;
 
-  // -m, --tokens, -t, -c, -ctk, -ctv, --prefill-chunk. Must outlive the parse.
+  // -m, -t, -c, -ctk, -ctv, --prefill-chunk. Must outlive the parse.
   void add_to(CLI::App& command);
+  // --tokens
+  CLI::Option* add_tokens_to(CLI::App& command);
 
   // With a progress bar on a terminal.
   Model load() const;

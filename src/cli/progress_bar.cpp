@@ -7,18 +7,24 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/error.h"
 #include "base/units.h"
 
 namespace sluice::cli {
 
-ProgressBar::ProgressBar(std::string label)
+ProgressBar::ProgressBar(std::string label, std::string unit)
     : label_(std::move(label)),
+      unit_(std::move(unit)),
       visible_(isatty(STDERR_FILENO) == 1),
       start_(Clock::now()),
       last_(start_) {}
 
 ProgressBar::~ProgressBar() {
   if (drawn_) std::fputs("\r\x1b[K", stderr);
+}
+
+std::string ProgressBar::amount(uint64_t n) const {
+  return unit_.empty() ? format_bytes(n) : cat(n, " ", unit_);
 }
 
 void ProgressBar::update(uint64_t done, uint64_t total) {
@@ -34,8 +40,8 @@ void ProgressBar::update(uint64_t done, uint64_t total) {
   const std::string bar = std::string(static_cast<size_t>(filled), '#') +
                           std::string(static_cast<size_t>(kWidth - filled), '.');
   std::fprintf(stderr, "\r%s [%s] %3.0f %%  %s of %s  %s/s\x1b[K", label_.c_str(), bar.c_str(),
-               share * 100.0, format_bytes(done).c_str(), format_bytes(total).c_str(),
-               format_bytes(static_cast<uint64_t>(static_cast<double>(done) / seconds)).c_str());
+               share * 100.0, amount(done).c_str(), amount(total).c_str(),
+               amount(static_cast<uint64_t>(static_cast<double>(done) / seconds)).c_str());
   std::fflush(stderr);
 }
 

@@ -1,0 +1,60 @@
+// The chat: a person types, the model answers, and a few commands steer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/answer.h"
+#include "cli/answer_printer.h"
+#include "cli/conversation.h"
+#include "cli/interrupt.h"
+#include "cli/line_editor.h"
+#include "cli/text_model.h"
+
+namespace sluice::cli {
+
+struct ChatOptions {
+  AnswerOptions answer;
+  std::string system;
+  std::optional<bool> enable_thinking;  // unset: as the template decides
+  ShowThinking show_thinking = ShowThinking::dimmed;
+  bool verbose_prompt = false;
+  bool quiet = false;  // answers are not printed as they come
+};
+
+class Chat {
+ public:
+  Chat(const TextModel& model, Session& session, Chooser& chooser, ChatOptions options);
+
+  // Answers one message, printing as it comes. Where that fails the conversation is as before.
+  Answer ask(const std::string& message);
+
+  // Continues one text as it stands; no conversation.
+  Answer complete(const std::string& text);
+
+  // Reads and answers until the end of input or /quit.
+  void run(LineEditor& editor);
+
+ private:
+  Answer answer_conversation();
+  Answer answer(const std::vector<TokenId>& prompt, bool starts_thinking);
+  void show_prompt(const std::string& text, size_t n_tokens) const;
+
+  // Does a line that begins with '/'; false ends the chat.
+  bool command(const std::string& line);
+  Answer regenerate();
+  void print_stats() const;
+
+  const TextModel& model_;
+  Session& session_;
+  Chooser& chooser_;
+  ChatOptions options_;
+  InterruptGuard interrupts_;
+  Conversation conversation_;
+  std::vector<TokenId> held_;  // what the session has computed
+  std::optional<Answer> last_answer_;
+};
+
+}  // namespace sluice::cli

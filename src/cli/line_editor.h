@@ -1,0 +1,39 @@
+// Lines typed by a person: editing and history on a terminal (libedit), plain lines from a pipe.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace sluice::cli {
+
+class LineEditor {
+ public:
+  // The history is kept in `history_path`; empty: not kept.
+  explicit LineEditor(std::string history_path);
+  ~LineEditor();
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  enum class Outcome { message, interrupted, end };
+  struct Input {
+    Outcome outcome = Outcome::end;
+    std::string text;
+  };
+
+  // One message: a line; several, where a line ends in a backslash or where """ opens a block that
+  // the next """ closes. Ctrl-C throws away what was typed, Ctrl-D at the beginning ends.
+  Input read(const std::string& prompt);
+
+ private:
+  struct Terminal;
+  std::optional<std::string> read_line(const std::string& prompt, bool& interrupted);
+
+  std::unique_ptr<Terminal> terminal_;  // null where input is not a terminal
+};
+
+// Where the program keeps its history: under $XDG_STATE_HOME or ~/.local/state; empty: nowhere.
+std::string default_history_path();
+
+}  // namespace sluice::cli
