@@ -103,7 +103,8 @@ Type QuantMix::type_of(std::string_view tensor, std::span<const int64_t> shape,
                        const MixContext& context) const {
   const bool is_vector = shape.size() < 2;
   const bool is_router = tensor.find(".ffn_gate_inp") != std::string_view::npos;
-  if (is_vector || is_router) return Type::f32;
+  const bool is_convolution = tensor.find(".ssm_conv1d") != std::string_view::npos;
+  if (is_vector || is_router || is_convolution) return Type::f32;
   Type type = mixed_ ? mixed_type(base_, tensor, context) : base_;
   while (shape[0] % quant::type_info(type).block_elems != 0) type = with_smaller_blocks(type);
   return type;
