@@ -8,27 +8,28 @@
 #include "text/thinking.h"
 
 namespace sluice::text {
+
 StopStrings::StopStrings(std::vector<std::string> stops) : stops_(std::move(stops)) {
   std::erase_if(stops_, [](const std::string& s) { return s.empty(); });
 }
 
+// Of several in one piece the one that ends first counts, as if the text had come byte by byte; of
+// those that end there, the longest.
 std::string StopStrings::push(std::string_view piece) {
   if (hit_) return "";
   held_ += piece;
-  size_t end = std::string::npos;
+  std::pair first{std::string::npos, std::string::npos};  // end and begin
   size_t keep = 0;
   for (const std::string& stop : stops_) {
-    end = std::min(end, held_.find(stop));
-    keep = std::max(keep, partial_match(held_, stop));
+    if (const size_t begin = held_.find(stop); begin != std::string::npos) {
+      first = std::min(first, std::pair(begin + stop.size(), begin));
+    } else {
+      keep = std::max(keep, partial_match(held_, stop));
+    }
   }
-  if (end != std::string::npos) {
-    hit_ = true;
-    std::string shown = held_.substr(0, end);
-    held_.clear();
-    return shown;
-  }
-  std::string shown = held_.substr(0, held_.size() - keep);
-  held_.erase(0, shown.size());
+  hit_ = first.first != std::string::npos;
+  std::string shown = held_.substr(0, hit_ ? first.second : held_.size() - keep);
+  held_.erase(0, hit_ ? held_.size() : shown.size());
   return shown;
 }
 

@@ -15,6 +15,7 @@ class StopStrings {
   explicit StopStrings(std::vector<std::string> stops);
 
   // The next piece of the answer; returns what can be shown now. After a hit nothing more comes.
+  // All of it, put together, is the same however the text was cut up.
   std::string push(std::string_view piece);
   // The answer is over: what was still held back.
   std::string finish();

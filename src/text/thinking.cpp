@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::string_view kOpen = "<think>";
 constexpr std::string_view kClose = "</think>";
+constexpr std::string_view kWhiteSpace = " \t\r\n";
+
+void drop_leading_newlines(std::string& text) {
+  text.erase(0, std::min(text.find_first_not_of('\n'), text.size()));
+}
 
 }  // namespace
 
@@ -22,30 +27,75 @@ size_t partial_match(std::string_view text, std::string_view word) {
 
 void ThinkingSplitter::push(std::string_view text) {
   held_ += text;
-  for (;;) {
-    const std::string_view tag = inside_ ? kClose : kOpen;
-    const size_t at = held_.find(tag);
-    if (at == std::string::npos) {
-      const size_t n = held_.size() - partial_match(held_, tag);
-      if (n > 0) sink_(inside_, std::string_view(held_).substr(0, n));
-      held_.erase(0, n);
-      return;
-    }
-    if (at > 0) sink_(inside_, std::string_view(held_).substr(0, at));
-    held_.erase(0, at + tag.size());
-    inside_ = !inside_;
+  bool changed = true;  // the state, so that the rest may be read differently
+  while (changed && state_ != State::answer) {
+    changed = state_ == State::undecided ? decide() : think();
   }
+  if (state_ == State::answer) give_answer();
+}
+
+// Both return whether the state changed.
+bool ThinkingSplitter::decide() {
+  const size_t first = held_.find_first_not_of(kWhiteSpace);
+  if (first == std::string::npos) return false;
+  const std::string_view rest = std::string_view(held_).substr(first);
+  if (rest.starts_with(kOpen)) {
+    held_.erase(0, first + kOpen.size());
+    at_start_ = true;
+    state_ = State::thinking;
+    return true;
+  }
+  if (kOpen.starts_with(rest)) return false;
+  if (thought_) drop_leading_newlines(held_);
+  state_ = State::answer;
+  return true;
+}
+
+bool ThinkingSplitter::think() {
+  thought_ = true;
+  const size_t end = held_.find(kClose);
+  if (end == std::string::npos) {
+    give_thinking(held_.size() - partial_match(held_, kClose));
+    return false;
+  }
+  give_thinking(end);
+  held_.erase(0, held_.find(kClose) + kClose.size());
+  state_ = State::undecided;
+  return true;
+}
+
+// The first n bytes of what is held, but for line ends at the outside: those before the block are
+// dropped, those behind wait for what follows.
+void ThinkingSplitter::give_thinking(size_t n_bytes) {
+  if (at_start_) {
+    const size_t before = held_.size();
+    drop_leading_newlines(held_);
+    n_bytes -= std::min(n_bytes, before - held_.size());
+  }
+  const size_t n = held_.substr(0, n_bytes).find_last_not_of('\n') + 1;
+  if (n == 0) return;
+  at_start_ = false;
+  sink_(/*is_thinking=*/true, std::string_view(held_).substr(0, n));
+  held_.erase(0, n);
+}
+
+void ThinkingSplitter::give_answer() {
+  if (!held_.empty()) sink_(/*is_thinking=*/false, std::exchange(held_, {}));
 }
 
 void ThinkingSplitter::finish() {
-  if (!held_.empty()) sink_(inside_, std::exchange(held_, {}));
+  if (state_ == State::thinking) {
+    give_thinking(held_.size());
+    held_.clear();
+    return;
+  }
+  if (thought_) drop_leading_newlines(held_);
+  give_answer();
 }
 
 bool ends_inside_thinking(std::string_view prompt) {
-  const size_t open = prompt.rfind(kOpen);
-  if (open == std::string_view::npos) return false;
-  const size_t close = prompt.rfind(kClose);
-  return close == std::string_view::npos || close < open;
+  prompt = prompt.substr(0, prompt.find_last_not_of(kWhiteSpace) + 1);
+  return prompt.ends_with(kOpen);
 }
 
 }  // namespace sluice::text

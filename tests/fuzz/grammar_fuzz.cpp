@@ -10,9 +10,9 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "text/gbnf.h"
-#include "text/grammar_matcher.h"
-#include "text/json_schema.h"
+#include "text/grammar/gbnf.h"
+#include "text/grammar/matcher.h"
+#include "text/json_schema/json_schema.h"
 
 namespace sluice::text {
 namespace {

@@ -30,11 +30,13 @@ ChatInput make_input() {
   ChatInput input;
   input.messages = Json::parse(R"([
     {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": [{"type": "text", "text": "Grüße 你好"}]},
+    {"role": "user", "content": "Grüße 你好"},
     {"role": "assistant", "content": null, "reasoning_content": "a\nb",
      "tool_calls": [{"id": "abcdef123", "type": "function",
                      "function": {"name": "f", "arguments": {"x": [1, 2.5, true, null]}}}]},
-    {"role": "tool", "content": "<ok>"}])");
+    {"role": "tool", "content": "<ok>", "tool_call_id": "abcdef123"},
+    {"role": "assistant", "content": "<think>c</think>\n\nd"},
+    {"role": "user", "content": [{"type": "text", "text": "e"}]}])");
   input.tools = Json::parse(R"([{"type": "function", "function": {"name": "f",
     "parameters": {"type": "object", "properties": {"x": {"type": "array"}}}}}])");
   input.enable_thinking = false;

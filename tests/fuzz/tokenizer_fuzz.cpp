@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "text/byte_alphabet.h"
-#include "text/pre_tokenizer.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/pre_tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "text/utf8.h"
 #include "text/utf8_stream.h"
 

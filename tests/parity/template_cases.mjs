@@ -76,6 +76,7 @@ export const kCases = [
   ["for over range", raw`{% for i in range(3) %}{{ i }}{% endfor %} {% for i in range(2, 5) %}{{ i }}{% endfor %} {% for i in range(5, 0, -2) %}{{ i }}{% endfor %}`],
   ["for over a slice in reverse", raw`{% for m in messages[::-1] %}{{ m.role[0] }}{% endfor %}`],
   ["break and continue", raw`{% for i in range(10) %}{% if i == 2 %}{% continue %}{% endif %}{% if i == 5 %}{% break %}{% endif %}{{ i }}{% endfor %}`],
+  ["else where no round came to its end", raw`{% for i in range(2) %}{% continue %}{% else %}none{% endfor %} {% for i in range(2) %}{% break %}{% else %}none{% endfor %}`],
   ["names set in a loop stay there", raw`{% set x = 'out' %}{% for i in range(2) %}{% set x = i %}{{ x }}{% endfor %}{{ x }}`],
 
   // --- if, set, namespace
@@ -171,5 +172,18 @@ export const kCases = [
   ["map with a default", raw`{{ [{'a': 1}, {}] | map(attribute='a', default=0) | list }} {{ [{'a': {'b': 2}}] | map(attribute='a.b') | list }}`],
   ["tojson with separators and sorted keys", raw`{{ {'b': 1, 'a': [1, 2]} | tojson(separators=(',', ':'), sort_keys=true) }}`],
   ["title knows what stands before a word", raw`{{ 'a-b (c) d_e' | title }}`],
-  ["unicode", raw`{{ unicode }} {{ unicode | upper | lower }} {{ '日本' + '語' }} {{ unicode[:5] }}`],
+  ["unicode", raw`{{ unicode }} {{ unicode | upper | lower }} {{ 'ΟΔΟΣ Straße' | lower | upper | lower }} {{ '日本' + '語' }} {{ unicode[:5] }}`],
+];
+
+// What both sides must refuse.
+export const kRefused = [
+  ["raise_exception", raw`{% if flag %}{{ raise_exception('roles must alternate') }}{% endif %}`],
+  ["raise_exception with computed text", raw`{{ raise_exception('no role ' ~ messages[0].role ~ ' in “' ~ text ~ '”') }}`],
+  ["call of what is undefined", raw`{{ absent() }}`],
+  ["an unknown filter", raw`{{ n | nosuchfilter }}`],
+  ["an unknown test", raw`{{ n is nosuchtest }}`],
+  ["adding text and number", raw`{{ 'a' + none }}`],
+  ["a block without end", raw`{% if flag %}a`],
+  ["an end without block", raw`a{% endfor %}`],
+  ["an output without end", raw`{{ n `],
 ];

@@ -1,25 +1,26 @@
-// The template suite: sluice's Jinja interpreter against @huggingface/jinja, byte for byte.
+// The template suite: sluice's chat templates against @huggingface/jinja, byte for byte.
 //
 //   tests/parity/install.sh WORK/oracle          once; brings node and the reference from npm
-//   WORK/oracle/node tests/parity/template_test.mjs --render PATH --work WORK
-//       [--oracle DIR] [--filter REGEX]
+//   WORK/oracle/node tests/parity/template_test.mjs --render PATH --work WORK [--oracle DIR] [--filter REGEX]
 //
-// Three kinds of cases: small templates, one construct each (template_cases.mjs); the long ones of
-// templates/ with every conversation (template_conversations.mjs); and constructs in which the
-// reference deviates from Jinja, with the result that Jinja gives (template_deviations.mjs). Where
-// the reference raises, so must sluice, with the same message. Exit code 1 on any failure.
+// Small templates, one construct each (template_cases.mjs), and long ones in the shape of model
+// families (templates/), each with every conversation (template_conversations.mjs). Where one side
+// raises, so must the other, with the same message. Where the reference itself is wrong, what Jinja
+// says counts (template_deviations.mjs). Last, every long template is damaged in every place
+// (template_faults.mjs), and each damage must be seen. Exit code 1 on any failure.
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { run_program } from "./programs.mjs";
-import { kCases, kContext } from "./template_cases.mjs";
-import { kConversations } from "./template_conversations.mjs";
-import { kDeviations, kRefused } from "./template_deviations.mjs";
+import { kCases, kContext, kRefused } from "./template_cases.mjs";
+import { make_inputs } from "./template_conversations.mjs";
+import { kDeviations } from "./template_deviations.mjs";
+import { make_faults } from "./template_faults.mjs";
 
-// The time for strftime_now: given to sluice as local seconds, and to the reference as the time its
-// clock shows.
+// What the clock shows in strftime_now(): given to sluice as local seconds, to the reference as the
+// time of a Date.
 const kTime = [2025, 2, 7, 9, 5, 4]; // a Friday in March
 const kNow = Date.UTC(...kTime) / 1000;
 globalThis.Date = class extends Date {
@@ -28,66 +29,74 @@ globalThis.Date = class extends Date {
   }
 };
 
-// How sluice's errors begin to quote a raise_exception().
+// How sluice's errors quote a raise_exception().
 const kRaised = "the template refuses: ";
 
 // One mistake fails many cases.
 const kMostShown = 20;
 
-const kTemplatesDir = join(dirname(fileURLToPath(import.meta.url)), "templates");
-
-function small_cases() {
-  const job = (kind) => ([name, template, expected]) => ({ kind, name: `${kind}: ${name}`, template, expected, variables: kContext });
+// A subject is a template with the inputs to render it with.
+function small_subjects() {
+  const inputs = [{ name: "", variables: kContext }];
+  const subject = (kind) => (fields) => ({ kind, inputs, ...fields });
   return [
-    ...kCases.map(job("construct")),
-    ...kDeviations.map(job("deviation")),
-    ...kRefused.map(job("refused")),
+    ...kCases.map(([name, template]) => ({ name, template })).map(subject("construct")),
+    ...kRefused.map(([name, template]) => ({ name, template })).map(subject("refusal")),
+    ...kDeviations.map(subject("deviation")),
   ];
 }
 
-function long_cases() {
-  const cases = [];
-  for (const file of readdirSync(kTemplatesDir).filter((name) => name.endsWith(".jinja"))) {
-    const family = file.replace(".jinja", "");
-    const template = readFileSync(join(kTemplatesDir, file), "utf8");
-    for (const conversation of kConversations) {
-      if (conversation.only && !conversation.only.includes(family)) continue;
-      for (const add_generation_prompt of [true, false]) {
-        for (const enable_thinking of [undefined, true, false]) {
-          const variables = {
-            messages: conversation.messages,
-            tools: conversation.tools ?? null,
-            add_generation_prompt,
-            bos_token: "<s>",
-            eos_token: "</s>",
-            ...conversation.variables,
-          };
-          if (enable_thinking !== undefined) variables.enable_thinking = enable_thinking;
-          const name = `${family}: ${conversation.name}, prompt ${add_generation_prompt}, thinking ${enable_thinking}`;
-          cases.push({ kind: "conversation", name, template, variables });
-        }
-      }
+function family_subjects() {
+  const folder = join(dirname(fileURLToPath(import.meta.url)), "templates");
+  const files = readdirSync(folder).filter((name) => name.endsWith(".jinja"));
+  return files.map((file) => {
+    const name = file.replace(".jinja", "");
+    const template = readFileSync(join(folder, file), "utf8");
+    return { kind: "conversation", name, template, inputs: make_inputs(name) };
+  });
+}
+
+// An answer is one of {output}, {raised} (by the template itself) and {error} (of the engine).
+class Raised extends Error {}
+
+// The reference's own raise_exception throws what its other errors are, so another takes its place.
+function raise_instead(message) {
+  throw new Raised(message);
+}
+
+function ask_reference(Template, { template, inputs }) {
+  const text = template.replaceAll("raise_exception", raise_instead.name);
+  return inputs.map(({ variables }) => {
+    try {
+      return { output: new Template(text).render({ ...structuredClone(variables), raise_instead }) };
+    } catch (error) {
+      return error instanceof Raised ? { raised: error.message } : { error: error.message };
     }
-  }
-  return cases;
+  });
 }
 
-function ask_reference(Template, { template, variables }) {
-  try {
-    return { output: new Template(template).render(structuredClone(variables)) };
-  } catch (error) {
-    return { error: error.message };
-  }
-}
-
-async function ask_sluice(program, work, cases) {
+async function ask_sluice(program, work, subjects) {
+  const places = new Map(); // of variables
+  const place_of = ({ variables }) => {
+    if (!places.has(variables)) places.set(variables, places.size);
+    return places.get(variables);
+  };
+  const templates = subjects.map(({ template, inputs }) => ({ text: template, inputs: inputs.map(place_of) }));
   const file = join(work, "template_jobs.json");
-  writeFileSync(file, JSON.stringify(cases.map(({ template, variables }) => ({ template, variables, now: kNow }))));
-  return JSON.parse(await run_program(program, [file]));
+  writeFileSync(file, JSON.stringify({ now: kNow, variables: [...places.keys()], templates }));
+  const lines = (await run_program(program, [file])).trimEnd().split("\n");
+  return lines.map((line) =>
+    JSON.parse(line).map((answer) => {
+      const at = answer.error?.indexOf(kRaised) ?? -1;
+      return at < 0 ? answer : { raised: answer.error.slice(at + kRaised.length) };
+    }),
+  );
 }
 
-const shorten = (text) => (text.length > 300 ? `${text.slice(0, 300)}...` : text);
-const show = (answer) => ("output" in answer ? shorten(JSON.stringify(answer.output)) : `the error: ${answer.error}`);
+function show(answer) {
+  const [[kind, text]] = Object.entries(answer);
+  return `${kind} ${JSON.stringify(text.length > 300 ? `${text.slice(0, 300)}...` : text)}`;
+}
 
 // Where two texts part, with a little of what is around it.
 function difference(expected, got) {
@@ -97,23 +106,49 @@ function difference(expected, got) {
   return `differs at character ${at}: expected ${around(expected)}, got ${around(got)}`;
 }
 
-// What is wrong with an answer, or nothing.
-function judge({ kind, expected }, ours, reference) {
-  if (kind === "refused") {
-    return ours.error?.includes(expected) ? null : `expected an error with "${expected}", got ${show(ours)}`;
-  }
-  if (kind === "deviation") {
-    if (reference.output === expected) return "the reference no longer deviates; move it to template_cases.mjs";
-    return ours.output === expected ? null : `expected ${JSON.stringify(expected)}, got ${show(ours)}`;
-  }
-  if (kind === "construct" && !("output" in reference)) return `the reference cannot render it: ${reference.error}`;
-  if ("error" in reference) {
-    // What the template raises has its own words on both sides; what an engine refuses has not.
-    const same = ours.error?.includes(kRaised) ? ours.error.includes(reference.error) : "error" in ours;
-    return same ? null : `the reference raises "${reference.error}", got ${show(ours)}`;
-  }
-  if (!("output" in ours)) return `expected ${show(reference)}, got ${show(ours)}`;
-  return ours.output === reference.output ? null : difference(reference.output, ours.output);
+// What is wrong with an answer, or nothing. Engines have their own words for their errors.
+function compare(expected, got) {
+  const [kind] = Object.keys(expected);
+  if (!(kind in got)) return `expected ${show(expected)}, got ${show(got)}`;
+  if (kind === "error" || expected[kind] === got[kind]) return null;
+  return difference(expected[kind], got[kind]);
+}
+
+function judge({ kind, jinja, huggingface }, got, reference) {
+  if (kind === "construct" && !("output" in reference)) return `the reference cannot render it: ${show(reference)}`;
+  if (kind === "refusal" && "output" in reference) return `the reference does not refuse it: ${show(reference)}`;
+  if (kind !== "deviation") return compare(reference, got);
+  // An error of the engine is expected where there is no output.
+  const as_answer = (output) => (output === null ? { error: "" } : { output });
+  const change = compare(as_answer(huggingface), reference);
+  return change ? `the reference has changed: ${change}` : compare(as_answer(jinja), got);
+}
+
+async function compare_subjects(Template, ask, subjects, failures) {
+  const counts = {};
+  const answers = await ask(subjects);
+  subjects.forEach((subject, i) => {
+    ask_reference(Template, subject).forEach((reference, j) => {
+      const fault = judge(subject, answers[i][j], reference);
+      if (fault) failures.push(`${subject.kind} ${subject.name} ${subject.inputs[j].name}: ${fault}`);
+      const kind = `${subject.kind}: ${Object.keys(reference)[0]}`;
+      counts[kind] = (counts[kind] ?? 0) + 1;
+    });
+  });
+  for (const [kind, n] of Object.entries(counts)) console.log(`${String(n).padStart(6)} x ${kind}`);
+}
+
+// Lets sluice render damaged templates; the comparison must fail for each, or it would not have
+// seen a mistake of sluice's in that place.
+async function compare_faults(Template, ask, family, failures) {
+  const faults = make_faults(family.template);
+  const expected = ask_reference(Template, family);
+  const answers = await ask(faults.map(({ template }) => ({ template, inputs: family.inputs })));
+  faults.forEach(({ name }, i) => {
+    const is_seen = expected.some((reference, j) => judge(family, answers[i][j], reference));
+    if (!is_seen) failures.push(`fault ${family.name}: no conversation shows that ${name}`);
+  });
+  return faults.length;
 }
 
 async function main() {
@@ -124,23 +159,22 @@ async function main() {
   mkdirSync(options.work, { recursive: true });
   const oracle = resolve(options.oracle ?? join(options.work, "oracle"));
   const { Template } = createRequire(join(oracle, "package.json"))("@huggingface/jinja");
-
+  const ask = (subjects) => ask_sluice(resolve(options.render), options.work, subjects);
   const filter = new RegExp(options.filter ?? "");
-  const cases = [...small_cases(), ...long_cases()].filter(({ name }) => filter.test(name));
-  const answers = await ask_sluice(resolve(options.render), options.work, cases);
-  const counts = {};
-  let n_failed = 0;
-  cases.forEach((test, i) => {
-    const reference = ask_reference(Template, test);
-    const fault = judge(test, answers[i], reference);
-    const kind = test.kind === "conversation" && "error" in reference ? "conversation that is refused" : test.kind;
-    counts[kind] = (counts[kind] ?? 0) + 1;
-    if (!fault) return;
-    if (++n_failed <= kMostShown) console.log(`FAILED ${test.name}: ${fault}`);
-  });
-  for (const [kind, n] of Object.entries(counts)) console.log(`${String(n).padStart(5)} x ${kind}`);
-  console.log(`${cases.length - n_failed} passed, ${n_failed} failed`);
-  if (n_failed > 0 || cases.length === 0) process.exitCode = 1;
+  const is_chosen = ({ kind, name }) => filter.test(`${kind} ${name}`);
+
+  const failures = [];
+  const families = family_subjects().filter(is_chosen);
+  const subjects = [...small_subjects().filter(is_chosen), ...families];
+  if (subjects.length === 0) failures.push(`no template matches ${options.filter}`);
+  await compare_subjects(Template, ask, subjects, failures);
+  let n_faults = 0;
+  for (const family of families) n_faults += await compare_faults(Template, ask, family, failures);
+  console.log(`${String(n_faults).padStart(6)} x fault`);
+
+  for (const failure of failures.slice(0, kMostShown)) console.log(`FAILED ${failure}`);
+  console.log(`${failures.length} failures`);
+  process.exitCode = failures.length > 0 ? 1 : 0;
 }
 
 await main();

@@ -14,6 +14,12 @@ namespace {
 
 constexpr size_t kMostWorkForClasses = size_t{1} << 26;
 
+// The Effort for one mask. Ordinary grammars take one or two steps for a node of the trie, and most
+// nodes are not even reached; a small vocabulary shall not refuse what a large one does not.
+constexpr size_t kStepsPerNode = 64;
+constexpr size_t kLeastSteps = size_t{1} << 17;
+constexpr size_t kVisitsPerStep = 8;  // that are looked through
+
 // A list of ids takes 32 bits for each, bits take one for every token there is; and setting them
 // one by one is slower than OR-ing words. Half of the break-even in memory.
 bool worth_bits(size_t n_allowed, size_t n_tokens) { return n_allowed * 64 > n_tokens; }
@@ -90,6 +96,7 @@ void TokenMasks::add_tier(size_t tier, const StackGraph& stacks, std::span<const
   visits_.clear();
   const auto visit = [&](Place place, NodeSetId nodes) {
     const Visit next{place, nodes};
+    walk_.spend(1 + visits_.size() / kVisitsPerStep);
     if (nodes != kNoNodes && std::ranges::find(visits_, next) == visits_.end()) {
       visits_.push_back(next);
     }
@@ -110,6 +117,7 @@ void TokenMasks::add_allowed(const StackGraph& stacks, std::span<const Place> pl
   CHECK(bits.size() * 64 >= trie_->n_tokens());
   const std::lock_guard lock(mutex_);
   if (n_bytes_ > max_bytes_) forget();
+  walk_.set_effort(Effort(kLeastSteps + kStepsPerNode * trie_->nodes().size()));
   for (size_t tier = 0; tier < TokenTrie::kTiers; ++tier) add_tier(tier, stacks, places, bits);
 }
 

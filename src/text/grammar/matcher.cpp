@@ -15,6 +15,9 @@ namespace {
 constexpr size_t kSmallStacks = 32;
 constexpr size_t kManyPlaces = 8;
 
+// The Effort for one byte.
+constexpr size_t kStepsPerByte = 64 * grammar::kMostPlaces;
+
 }  // namespace
 
 GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar,
@@ -63,6 +66,7 @@ bool GrammarMatcher::accept_bytes(std::string_view bytes) {
   grammar::StackGraph::Scratch scratch;
   for (const grammar::Place& place : position_.places) scratch.work.add(place);
   for (const char byte : bytes) {
+    scratch.effort = grammar::Effort(kStepsPerByte);
     position_.stacks.advance(masks_->grammar(), static_cast<uint8_t>(byte), scratch);
     std::swap(scratch.work, scratch.out);
     if (scratch.work.size() == 0) {
@@ -80,7 +84,9 @@ bool GrammarMatcher::accept_bytes(std::string_view bytes) {
 }
 
 bool GrammarMatcher::is_complete() const {
-  return position_.finished || position_.stacks.reaches_bottom(masks_->grammar(), position_.places);
+  grammar::Effort effort;
+  return position_.finished ||
+         position_.stacks.reaches_bottom(masks_->grammar(), position_.places, effort);
 }
 
 bool GrammarMatcher::is_dead() const {

@@ -9,10 +9,11 @@
 
 namespace sluice::text::grammar {
 
-void refuse_ambiguity() {
-  throw Error(Errc::bad_request,
-              cat("the text can be read in more than ", kMostPlaces,
-                  " ways by the grammar, which is the limit; make the grammar less ambiguous"));
+void Effort::refuse() {
+  throw Error(
+      Errc::bad_request,
+      "the text can be read in so many ways by the grammar that following them all takes too "
+      "long; make the grammar less ambiguous");
 }
 
 void PlaceSet::clear() {
@@ -44,7 +45,11 @@ void PlaceSet::add(Place place) {
   }
   places_.push_back(place);
   if (!insert(static_cast<uint32_t>(places_.size() - 1))) places_.pop_back();
-  if (places_.size() > kMostPlaces) refuse_ambiguity();
+  if (places_.size() > kMostPlaces) {
+    throw Error(Errc::bad_request,
+                cat("the text can be read in more than ", kMostPlaces,
+                    " ways by the grammar, which is the limit; make the grammar less ambiguous"));
+  }
 }
 
 }  // namespace sluice::text::grammar

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,22 @@ struct Place {
 // More places at once than this, and the text is refused with an Error.
 constexpr size_t kMostPlaces = 512;
 
-[[noreturn]] void refuse_ambiguity();
+// How much looking at places is left before a text is refused, too: places alone do not bound the
+// work, as each may return to as many others.
+class Effort {
+ public:
+  Effort() = default;  // without end
+  explicit Effort(size_t n_steps) : n_left_(n_steps) {}
+  // Throws Error where so much is not left.
+  void spend(size_t n_steps) {
+    if (n_steps > n_left_) refuse();
+    n_left_ -= n_steps;
+  }
+
+ private:
+  [[noreturn]] static void refuse();
+  size_t n_left_ = std::numeric_limits<size_t>::max();
+};
 
 // In the order they were added, none twice.
 class PlaceSet {

@@ -7,53 +7,53 @@
 #include <utility>
 
 namespace sluice::text::grammar {
-namespace {
 
-// Returns looked at for one byte. Places alone do not bound the work: each may return to as many.
-constexpr size_t kMostReturns = 64 * kMostPlaces;
-
-}  // namespace
-
-void StackGraph::add_link(StackId node, StackId to) {
+size_t StackGraph::add_link(StackId node, StackId to) {
+  size_t n = 0;
   for (uint32_t l = nodes_[node].first_link; l != 0; l = links_[l - 1].next) {
-    if (links_[l - 1].stack == to) return;
+    ++n;
+    if (links_[l - 1].stack == to) return n;
   }
   links_.push_back({to, nodes_[node].first_link});
   nodes_[node].first_link = static_cast<uint32_t>(links_.size());
+  return n;
 }
 
 // Calls of one rule, in one step, that return to one state share a node: whatever the rule matches
 // from here, it matches for all of them.
 void StackGraph::call(const Grammar& grammar, const Grammar::Call& call, StackId stack, size_t step,
-                      PlaceSet& work) {
+                      Scratch& scratch) {
   // Returning to a mere end is returning to what is behind it: right recursion takes no memory.
-  if (grammar.only_accepts(call.back)) return work.add({call.entry, stack});
+  if (grammar.only_accepts(call.back)) return scratch.work.add({call.entry, stack});
   size_t node = step;
   const auto is_same = [&](const Node& n) { return n.back == call.back && n.entry == call.entry; };
   while (node < nodes_.size() && !is_same(nodes_[node])) ++node;
   if (node == nodes_.size()) nodes_.push_back({call.back, call.entry, 0});
-  add_link(static_cast<StackId>(node), stack);
-  work.add({call.entry, static_cast<StackId>(node)});
+  scratch.effort.spend(node - step + add_link(static_cast<StackId>(node), stack));
+  scratch.work.add({call.entry, static_cast<StackId>(node)});
 }
 
 void StackGraph::advance(const Grammar& grammar, uint8_t byte, Scratch& scratch) {
-  auto& [work, out, arrived] = scratch;
+  PlaceSet& work = scratch.work;
+  PlaceSet& out = scratch.out;
+  std::vector<Place>& arrived = scratch.arrived;
+  Effort& effort = scratch.effort;
   const size_t step = nodes_.size();
-  size_t n_returns = 0;
   const auto add_returns = [&](StackId stack, PlaceSet& to) {
     for_each_return(stack, [&](Place back) {
-      if (++n_returns > kMostReturns) refuse_ambiguity();
+      effort.spend(1);
       to.add(back);
     });
   };
   arrived.clear();
   for (size_t i = 0; i < work.size(); ++i) {  // grows
     const Place place = work[i];
+    effort.spend(1);
     const Grammar::Move move = grammar.move(place.state, byte);
     if (move.to() != Grammar::kDead) arrived.push_back({move.to(), place.stack});
     if (move.may_call()) {
       for (const Grammar::Call& next : grammar.calls(place.state)) {
-        if (grammar.can_begin(next.rule, byte)) call(grammar, next, place.stack, step, work);
+        if (grammar.can_begin(next.rule, byte)) call(grammar, next, place.stack, step, scratch);
       }
     }
     if (grammar.accepts(place.state)) add_returns(place.stack, work);
@@ -69,7 +69,8 @@ void StackGraph::advance(const Grammar& grammar, uint8_t byte, Scratch& scratch)
   }
 }
 
-bool StackGraph::reaches_bottom(const Grammar& grammar, std::span<const Place> places) const {
+bool StackGraph::reaches_bottom(const Grammar& grammar, std::span<const Place> places,
+                                Effort& effort) const {
   const auto ends = [&](const Place& place) { return grammar.accepts(place.state); };
   bool any_ends = false;
   for (const Place& place : places) {
@@ -85,6 +86,7 @@ bool StackGraph::reaches_bottom(const Grammar& grammar, std::span<const Place> p
   for (size_t i = 0; i < work.size(); ++i) {  // grows
     if (work[i].stack == kBottom) return true;
     for_each_return(work[i].stack, [&](Place back) {
+      effort.spend(1);
       if (ends(back)) work.add(back);
     });
   }

@@ -25,13 +25,14 @@ class StackGraph {
     PlaceSet work;
     PlaceSet out;
     std::vector<Place> arrived;
+    Effort effort;
   };
 
   // The places one byte after those in scratch.work: in scratch.out.
   void advance(const Grammar& grammar, uint8_t byte, Scratch& scratch);
 
   // Whether all rules may end, so that nothing is left to return to.
-  bool reaches_bottom(const Grammar& grammar, std::span<const Place> places) const;
+  bool reaches_bottom(const Grammar& grammar, std::span<const Place> places, Effort& effort) const;
 
   // Calls visit(back, stack) for each way a stack returns.
   template <typename Visit>
@@ -65,8 +66,9 @@ class StackGraph {
   };
 
   void call(const Grammar& grammar, const Grammar::Call& call, StackId stack, size_t step,
-            PlaceSet& work);
-  void add_link(StackId node, StackId to);
+            Scratch& scratch);
+  // Returns how many links it looked at.
+  size_t add_link(StackId node, StackId to);
 
   std::vector<Node> nodes_;
   std::vector<Link> links_;

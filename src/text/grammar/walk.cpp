@@ -3,6 +3,12 @@
 #include "text/grammar/walk.h"
 
 namespace sluice::text::grammar {
+namespace {
+
+// Nodes of the trie that take as long as one step of an Effort, where nothing is ambiguous.
+constexpr size_t kFastNodesPerStep = 8;
+
+}  // namespace
 
 TokenWalk::TokenWalk(const Grammar& grammar, const TokenTrie& trie)
     : grammar_(grammar),
@@ -29,6 +35,7 @@ void TokenWalk::walk_below(uint32_t root, std::vector<TokenId>& tokens,
                            std::vector<uint32_t>& exits) {
   const std::span<const TokenTrie::Node> nodes = trie_.nodes();
   const uint32_t end = nodes[root].end, base = nodes[root].depth;
+  spend((end - root) / kFastNodesPerStep);
   uint32_t run = nodes[root + 1].first_token;
   const auto end_run = [&](uint32_t behind) {
     const auto all = trie_.tokens().begin();
@@ -112,10 +119,10 @@ void TokenWalk::enter_level(size_t level) {
                          static_cast<uint32_t>(level)};
 }
 
-bool TokenWalk::may_leave(size_t level) const {
+bool TokenWalk::may_leave(size_t level) {
   const Level& here = levels_[level];
-  return stacks_.reaches_bottom(grammar_,
-                                std::span(places_).subspan(here.begin, here.end - here.begin));
+  return stacks_.reaches_bottom(
+      grammar_, std::span(places_).subspan(here.begin, here.end - here.begin), scratch_.effort);
 }
 
 }  // namespace sluice::text::grammar

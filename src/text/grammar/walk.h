@@ -24,6 +24,10 @@ class TokenWalk {
   void run(Grammar::State state, std::span<const uint32_t> nodes, std::vector<TokenId>& tokens,
            std::vector<uint32_t>& exits);
 
+  // For all runs to come; Error beyond.
+  void set_effort(Effort effort) { scratch_.effort = effort; }
+  void spend(size_t n_steps) { scratch_.effort.spend(n_steps); }
+
  private:
   // The places after the bytes of a node: places_[begin, end), and how much of stacks_ they need.
   struct Level {
@@ -42,7 +46,7 @@ class TokenWalk {
   bool step(size_t level, uint8_t byte);
   bool move_all(uint8_t byte);
   void enter_level(size_t level);
-  bool may_leave(size_t level) const;
+  bool may_leave(size_t level);
 
   const Grammar& grammar_;
   const TokenTrie& trie_;

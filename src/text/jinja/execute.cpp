@@ -67,9 +67,9 @@ Interpreter::Flow Interpreter::execute_loop(const ForStatement& node, Value valu
   Scope* const closure = scope_;
   if (node.condition != nullptr) items = &filtered_items(node, *items);
   const ScopeGuard scope(*this, closure);
-  if (items->items.empty()) return execute(node.otherwise);
   Loop* const loop =
       node.uses_loop ? &runtime_.make_object<Loop>(*this, node, closure, *items, depth) : nullptr;
+  bool has_finished = false;  // any time
   // The body may append to the very list.
   for (size_t i = 0; i < items->items.size(); ++i) {
     runtime_.step();
@@ -79,9 +79,13 @@ Interpreter::Flow Interpreter::execute_loop(const ForStatement& node, Value valu
       bind(loop_name_, Value::object(*loop));
     }
     assign(node.target, items->items[i]);
-    if (execute(node.body) == Flow::breaks) break;
+    const Flow flow = execute(node.body);
+    if (flow == Flow::breaks) break;
+    if (flow == Flow::goes_on) has_finished = true;
   }
-  return Flow::goes_on;
+  if (has_finished) return Flow::goes_on;
+  scope_->bindings.clear();
+  return execute(node.otherwise);
 }
 
 Interpreter::Flow Interpreter::execute_node(const SetStatement& node, Location /*at*/) {

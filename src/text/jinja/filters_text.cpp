@@ -133,7 +133,7 @@ Value center(Runtime& runtime, Value self, const Arguments& arguments) {
   ArgumentReader reader(runtime, "filter 'center'", arguments);
   const int64_t width = reader.next_integer_or("width", 80);
   reader.done();
-  return centered(runtime, text_of(runtime, self), width);
+  return padded(runtime, text_of(runtime, self), Side::both, width, " ");
 }
 
 Value word_count(Runtime& runtime, Value self, const Arguments& arguments) {

@@ -22,8 +22,11 @@ class PercentFormat {
       i_ = percent;
       if (i_ < format_.size()) fill_in();
     }
-    const bool all_used = !values_.is(Kind::tuple) || n_used_ == values_.as_list().items.size();
-    if (!all_used || (n_used_ == 0 && !values_.is(Kind::tuple) && !values_.is(Kind::dict))) {
+    // A list or dictionary may be there for nothing.
+    const size_t n_wanted = values_.is(Kind::tuple) ? values_.as_list().items.size()
+                            : values_.is(Kind::list) || values_.is(Kind::dict) ? 0
+                                                                               : 1;
+    if (n_used_ < n_wanted) {
       runtime_.fail("format: there are more values than places for them");
     }
     return out_.finish();

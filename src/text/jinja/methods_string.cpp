@@ -178,32 +178,14 @@ Value is_all_space(Runtime& runtime, Value self, const Arguments& arguments) {
   return Value::boolean(!text.empty() && strip_left(text).empty());
 }
 
-Value pad(Runtime& runtime, Value self, const Arguments& arguments, Side text_side) {
-  ArgumentReader reader(runtime, "ljust or rjust", arguments);
+template <Side filled>
+Value pad(Runtime& runtime, Value self, const Arguments& arguments) {
+  ArgumentReader reader(runtime, "string method", arguments);
   const int64_t width = reader.next_integer("width");
   const std::string_view fill = reader.next_text_or("fillchar", " ");
   reader.done();
-  const int64_t missing = width - get_length(runtime, self);
-  TextBuilder out(runtime);
-  if (text_side == Side::left) out.add(self.as_string());
-  if (missing > 0) out.repeat(fill, static_cast<size_t>(missing));
-  if (text_side == Side::right) out.add(self.as_string());
-  return out.finish();
-}
-
-Value left_justify(Runtime& runtime, Value self, const Arguments& arguments) {
-  return pad(runtime, self, arguments, Side::left);
-}
-
-Value right_justify(Runtime& runtime, Value self, const Arguments& arguments) {
-  return pad(runtime, self, arguments, Side::right);
-}
-
-Value center(Runtime& runtime, Value self, const Arguments& arguments) {
-  ArgumentReader reader(runtime, "center", arguments);
-  const int64_t width = reader.next_integer("width");
-  reader.done();
-  return centered(runtime, text_of(runtime, self), width);
+  if (n_characters(fill) != 1) reader.fail("'fillchar' must be one character");
+  return padded(runtime, text_of(runtime, self), filled, width, fill);
 }
 
 }  // namespace
@@ -212,7 +194,7 @@ const BuiltinTable& string_methods() {
   static const BuiltinTable table = {
       {"capitalize", map_text<capitalized>},
       {"casefold", map_text<to_lower>},
-      {"center", center},
+      {"center", pad<Side::both>},
       {"count", count},
       {"endswith", match_method<ends_with>},
       {"find", find<false>},
@@ -227,7 +209,7 @@ const BuiltinTable& string_methods() {
       {"isspace", is_all_space},
       {"isupper", find_test("upper")},
       {"join", join},
-      {"ljust", left_justify},
+      {"ljust", pad<Side::right>},
       {"lower", map_text<to_lower>},
       {"lstrip", strip_method<Side::left>},
       {"partition", partition_text},
@@ -236,7 +218,7 @@ const BuiltinTable& string_methods() {
       {"replace", replace},
       {"rfind", find<true>},
       {"rindex", index<true>},
-      {"rjust", right_justify},
+      {"rjust", pad<Side::left>},
       {"rpartition", partition_text_from_right},
       {"rsplit", split_text_from_right},
       {"rstrip", strip_method<Side::right>},

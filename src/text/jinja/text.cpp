@@ -101,15 +101,17 @@ std::string capitalized(std::string_view text) {
   return to_upper(text.substr(0, n)) + to_lower(text.substr(n));
 }
 
-Value centered(Runtime& runtime, std::string_view text, int64_t width) {
+Value padded(Runtime& runtime, std::string_view text, Side filled, int64_t width,
+             std::string_view fill) {
   const auto n = static_cast<int64_t>(n_characters(text));
   if (width <= n) return Value::string(text);
-  const int64_t padding = width - n;
-  const int64_t left = padding / 2 + (padding & width & 1);  // as Python rounds
+  const int64_t missing = width - n;
+  int64_t left = filled == Side::left ? missing : 0;
+  if (filled == Side::both) left = missing / 2 + (missing & width & 1);  // as Python rounds
   TextBuilder out(runtime);
-  out.repeat(" ", static_cast<size_t>(left));
+  out.repeat(fill, static_cast<size_t>(left));
   out.add(text);
-  out.repeat(" ", static_cast<size_t>(padding - left));
+  out.repeat(fill, static_cast<size_t>(missing - left));
   return out.finish();
 }
 

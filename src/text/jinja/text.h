@@ -31,7 +31,8 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
 
 std::string capitalized(std::string_view text);
 
-// With spaces around it, `width` characters at least.
-Value centered(Runtime& runtime, std::string_view text, int64_t width);
+// With `fill`, a character, on one or both sides: `width` characters at least.
+Value padded(Runtime& runtime, std::string_view text, Side filled, int64_t width,
+             std::string_view fill);
 
 }  // namespace sluice::text::jinja

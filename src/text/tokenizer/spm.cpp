@@ -27,7 +27,7 @@ size_t first_length(std::string_view text) {
 std::vector<int32_t> ranks_of(const std::vector<float>& scores) {
   std::vector<float> order = scores;
   std::ranges::sort(order, std::greater<>());
-  order.erase(std::ranges::unique(order).begin(), order.end());
+  order.erase(std::unique(order.begin(), order.end()), order.end());
   std::vector<int32_t> ranks;
   ranks.reserve(scores.size());
   for (const float score : scores) {

@@ -1,35 +1,49 @@
-// Renders a list of templates for tests/parity/template_test.mjs: reads JOBS, a JSON list of
-// {"template": text, "variables": {...}, "now": local seconds or absent}, and prints the list of
-// {"output": text} or {"error": text} in the same order.
+// Renders templates for tests/parity/template_test.mjs. JOBS is a JSON file: {"now": local seconds,
+// "variables": [{...}, ...], "templates": [{"text": ..., "inputs": [places in variables]}, ...]}.
+// Prints for each template one line, the list of {"output": text} or {"error": text} by input.
 //
-//   render_template JOBS.json
+//   render_template JOBS
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <iostream>
+#include <optional>
+#include <stdexcept>
+#include <string>
 
 #include "base/error.h"
-#include "text/jinja_template.h"
+#include "text/chat_template.h"
 
 namespace {
 
-using sluice::text::jinja::Json;
+using namespace sluice::text;
 
-Json render(const Json& job) {
+// What `compute` returns, or the error it throws.
+Json answer(const std::function<std::string()>& compute) {
   try {
-    const sluice::text::jinja::Template compiled(job.at("template").get<std::string>());
-    sluice::text::jinja::Template::Variables variables;
-    for (const auto& [name, value] : job.at("variables").get_ref<const Json::object_t&>()) {
-      variables.emplace_back(name, &value);
-    }
-    sluice::text::jinja::LocalTime now;
-    if (job.contains("now")) {
-      now = std::chrono::local_seconds(std::chrono::seconds(job.at("now").get<int64_t>()));
-    }
-    return {{"output", compiled.render(variables, now)}};
+    return {{"output", compute()}};
   } catch (const sluice::Error& error) {
     return {{"error", error.what()}};
+  }
+}
+
+void render_all(const Json& jobs) {
+  ChatInput input;
+  input.now = std::chrono::local_seconds(std::chrono::seconds(jobs.at("now").get<int64_t>()));
+  for (const Json& job : jobs.at("templates")) {
+    const auto text = job.at("text").get<std::string>();
+    std::optional<ChatTemplate> compiled;  // by the first input
+    Json answers = Json::array();
+    for (const size_t place : job.at("inputs")) {
+      input.variables = jobs.at("variables").at(place);
+      answers.push_back(answer([&] {
+        if (!compiled) compiled.emplace(text);
+        return compiled->render(input);
+      }));
+    }
+    std::cout << answers << "\n";
   }
 }
 
@@ -38,10 +52,8 @@ Json render(const Json& job) {
 int main(int argc, char** argv) {
   try {
     std::ifstream file(argc == 2 ? argv[1] : "");
-    if (!file) throw std::runtime_error("usage: render_template JOBS.json");
-    Json results = Json::array();
-    for (const Json& job : Json::parse(file)) results.push_back(render(job));
-    std::cout << results << "\n";
+    if (!file) throw std::runtime_error("usage: render_template JOBS");
+    render_all(Json::parse(file));
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "render_template: " << error.what() << "\n";

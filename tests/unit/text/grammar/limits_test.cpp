@@ -10,6 +10,7 @@
 #include "text/grammar/gbnf.h"
 #include "text/json_schema/json_schema.h"
 #include "unit/text/grammar/accepts.h"
+#include "unit/text/grammar/vocabulary.h"
 
 namespace sluice::text {
 namespace {
@@ -69,6 +70,20 @@ TEST(GrammarLimits, BoundAmbiguity) {
     for (int i = 0; i < 10000; ++i) ASSERT_TRUE(matcher.accept_bytes("a"));
   });
   expect_contains(error, "can be read in more than 512 ways");
+}
+
+// Any letter may belong to any of sixteen rules inside each other, which takes seconds to follow
+// through the words of a vocabulary, though no single one of them can be read in too many ways.
+TEST(GrammarLimits, BoundTheWorkOfAMask) {
+  std::string text = "root ::= s0\n";
+  for (int i = 0; i < 16; ++i) {
+    text += cat("s", i, " ::= [a-z]* s", i + 1, " \"", std::string(1 + i, '!'), "\"? | [a-z]\n");
+  }
+  text += "s16 ::= [a-z] s0?";
+  const auto trie = std::make_shared<const TokenTrie>(test::natural_vocabulary(10000));
+  const GrammarMatcher matcher(std::make_shared<const Grammar>(compile_gbnf(text)), trie, {});
+  std::vector<uint64_t> bits((trie->n_tokens() + 63) / 64);
+  expect_contains(test::error_of([&] { matcher.fill_mask(bits); }), "takes too long");
 }
 
 TEST(GrammarLimits, BoundSchemas) {

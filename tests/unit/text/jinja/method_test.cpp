@@ -60,9 +60,14 @@ TEST(JinjaStringMethod, ChangesAndJoins) {
        {"{{ ', '.join(['a', 'b']) }} {{ '-'.join('ab') }} {{ ''.join([]) }}|", "a, b a-b |"},
        {"[{{ 'a'.ljust(3) }}] [{{ 'a'.rjust(3, '.') }}] [{{ 'a'.center(4) }}]",
         "[a  ] [..a] [ a  ]"},
+       {"{{ 'a'.center(4, '-') }} {{ 'ä'.center(5, '·') }} {{ 'ab'.rjust(-9223372036854775807 - 1) "
+        "}}",
+        "-a-- ··ä·· ab"},
        {"{{ 'aB'.casefold() }}", "ab"}});
   expect_fails(Errc::bad_request,
-               {{"{{ ','.join([1]) }}", "join: each element must be a string, not integer"}});
+               {{"{{ ','.join([1]) }}", "join: each element must be a string, not integer"},
+                {"{{ 'a'.ljust(3, 'xy') }}", "'fillchar' must be one character"},
+                {"{{ 'a'.center(3, '') }}", "'fillchar' must be one character"}});
 }
 
 TEST(JinjaStringMethod, AsksAboutCharacters) {
@@ -106,7 +111,8 @@ TEST(JinjaPercent, Formats) {
        {"{{ '%5s|%-5s|%05d|%+d|% d|%x|%o' % ('a', 'b', 42, 1, 2, 255, 8) }}",
         "    a|b    |00042|+1| 2|ff|10"},
        {"{{ '%.3f|%8.2f|%e|%g|%i|%r' % (3.14159, 2.5, 1234.5, 0.5, 3.9, 'a') }}",
-        "3.142|    2.50|1.234500e+03|0.5|3|'a'"}});
+        "3.142|    2.50|1.234500e+03|0.5|3|'a'"},
+       {"{{ 'a' % [1] }} {{ 'b' % {'k': 1} }} {{ '%s' % [1] }}", "a b [1]"}});
   expect_fails(Errc::bad_request, {{"{{ '%s %s' % ('a',) }}", "fewer values than places"},
                                    {"{{ '%s' % ('a', 'b') }}", "more values than places"},
                                    {"{{ 'a' % 1 }}", "more values than places"},

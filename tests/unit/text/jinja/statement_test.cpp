@@ -68,6 +68,15 @@ TEST(JinjaFor, BreaksAndContinues) {
         ""}});
 }
 
+TEST(JinjaFor, TakesElseWhereNoRoundCameToItsEnd) {
+  expect_renders(
+      {{"{% for x in [1] %}{% break %}{% else %}none{{ x }}{% endfor %}", "none"},
+       {"{% for x in [1, 2] %}{{ x }}{% continue %}{% else %}none{% endfor %}", "12none"},
+       {"{% for x in [1, 2] %}{{ x }}{% if x == 2 %}{% break %}{% endif %}{% else %}none{% endfor "
+        "%}",
+        "12"}});
+}
+
 TEST(JinjaFor, CallsItselfWhenRecursive) {
   const Json variables = Json::parse(
       R"({"tree": [{"n": 1, "c": [{"n": 2, "c": [{"n": 3, "c": []}]}]}, {"n": 4, "c": []}]})");
