@@ -1,0 +1,159 @@
+// Which experts are in VRAM, and which one leaves when another enters. Pure bookkeeping: a recorded
+// routing trace replays to the same decisions anywhere.
+//
+// A step is begin_step(), touch() for each layer as its routing becomes known, end_step(). Copies
+// are made between steps only, so an expert that end_step() admits is a hit from the next step on.
+// Layers whose experts have the same size form a pool: each keeps a floor of its own slots, the
+// rest goes where it is worth most. No expert of the step just done ever leaves for another.
+// After construction nothing is allocated. A step takes one pass over the residents, and each
+// decision of it logarithmic time.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "policy/replacement.h"
+#include "policy/routing.h"
+#include "policy/routing_profile.h"
+#include "policy/victim_queue.h"
+
+namespace sluice::policy {
+
+using SlotId = Id<struct SlotTag>;  // counts from 0 in each pool
+
+struct CacheLayer {
+  uint64_t expert_bytes = 0;
+  int n_slots = 0;      // its share, at most n_experts; what is above the floor it may lose or gain
+  bool pinned = false;  // all experts, always
+};
+
+struct CacheOptions {
+  PolicyKind policy = PolicyKind::mixture;
+  int n_experts = 0;  // of every layer
+  std::vector<CacheLayer> layers;
+  uint64_t max_copy_bytes = std::numeric_limits<uint64_t>::max();  // per step
+
+  // What a copy costs, in units of what one use of a resident expert saves. The default policy
+  // copies where the uses it expects until eviction, less those of the victim, are worth more.
+  double copy_cost = 0.0;
+};
+
+// Slots for `share` (0 to 1) of all experts: each size gets that share of its own, spread evenly
+// over its layers.
+std::vector<CacheLayer> share_slots(const RoutingShape& shape, double share);
+
+// One copy: `in` takes the slot, which `out` held, or nobody.
+struct Move {
+  ExpertKey in;
+  ExpertKey out;
+  bool evicts = false;
+  int pool = 0;
+  SlotId slot;
+};
+
+struct CacheCounts {
+  uint64_t n_lookups = 0;
+  uint64_t n_hits = 0;
+  uint64_t n_copies = 0;
+  uint64_t copied_bytes = 0;
+};
+
+class ExpertCache {
+ public:
+  explicit ExpertCache(const CacheOptions& options);
+
+  // What to load before the first step: pinned layers, and, where there is a profile, the experts
+  // used most. Valid until the next call. Call it once, before the first step.
+  std::span<const Move> fill(const RoutingProfile* profile = nullptr);
+
+  // A step of n_rows tokens: one in plain decode, more in batches and prefill chunks.
+  void begin_step(Phase phase, int n_rows = 1);
+
+  // One row's experts in a layer, best first. Layers come in ascending order, each with all its
+  // rows. Returns how many were resident.
+  int touch(LayerId layer, std::span<const RoutedExpert> routed);
+
+  // The copies to make before the next step, most valuable first. Valid until the next call.
+  std::span<const Move> end_step();
+
+  bool resident(LayerId layer, ExpertId expert) const {
+    return slot_[static_cast<size_t>(id_of(layer.value, expert.value))] >= 0;
+  }
+  SlotId slot(LayerId layer, ExpertId expert) const {  // it must be resident
+    return SlotId(slot_[static_cast<size_t>(id_of(layer.value, expert.value))]);
+  }
+  int pool(LayerId layer) const { return pool_of_[static_cast<size_t>(layer.value)]; }
+  int n_pools() const { return static_cast<int>(pools_.size()); }
+  int n_slots(int pool) const { return pools_[static_cast<size_t>(pool)].n_slots; }
+  int n_resident(LayerId layer) const { return n_resident_[static_cast<size_t>(layer.value)]; }
+
+  const CacheCounts& counts() const { return counts_; }
+
+  // Steps in which each expert was used, for RoutingProfile::add_run, and the steps there were.
+  std::span<const uint32_t> uses() const { return uses_; }
+  uint64_t n_steps() const { return step_; }
+
+ private:
+  struct Pool {
+    int n_slots = 0;
+    int n_reserved = 0;      // free slots that layers below their floor have a right to
+    std::vector<int> free_;  // the next one last
+  };
+  struct Miss {
+    double value;
+    int id;
+  };
+
+  int id_of(int layer, int expert) const { return layer * n_experts_ + expert; }
+  int layer_of(int id) const { return id / n_experts_; }
+  ExpertKey key_of(int id) const { return {LayerId(layer_of(id)), ExpertId(id % n_experts_)}; }
+  bool protected_now(int id) const { return used_[static_cast<size_t>(id)] == stamp(); }
+  uint32_t stamp() const { return static_cast<uint32_t>(step_); }
+
+  void make_pools();
+  void admit_misses();
+  void line_up_residents(double ceiling);
+  const VictimQueue::Entry* find_victim(int layer);
+  void admit(int id, double value);
+  void take_slot(int id, int victim);
+  void leave(int id);
+  bool has_free_slot(int layer) const;
+  double residence() const;  // steps for which an expert stays, on the average
+
+  CacheOptions options_;
+  int n_experts_;
+  std::vector<int> pool_of_;  // by layer
+  std::vector<int> floor_;    // by layer
+  std::vector<Pool> pools_;
+  int n_slots_ = 0;  // of all layers that are not pinned
+  std::unique_ptr<Replacement> replacement_;
+  std::unique_ptr<VictimQueue> queue_;
+  std::vector<int> slot_;         // by id, -1: not resident
+  std::vector<uint32_t> used_;    // by id, the last step that used it, modulo 2^32
+  std::vector<uint32_t> n_rows_;  // by id, the rows of that step
+  std::vector<uint32_t> uses_;    // by id
+  std::vector<int> resident_;     // [n_layers, n_experts], the ids of those resident in a layer
+  std::vector<int> n_resident_;   // by layer, how many of these there are
+  std::vector<int> place_;        // by id, among its layer's residents
+
+  uint64_t step_ = 0;
+  bool in_step_ = false;
+  bool is_token_ = true;
+  int rows_in_step_ = 1;
+  std::vector<Use> uses_now_;
+  std::vector<int> missed_ids_;
+  std::vector<Miss> misses_;
+  std::vector<double> values_;  // of those missed
+  std::vector<Move> moves_;
+  uint64_t moved_bytes_ = 0;  // in this step
+  double ceiling_ = 0.0;
+  double highest_victim_ = 0.0;  // value of those who left in the last step
+  double admissions_ = 0.0;      // per step, decayed mean
+  CacheCounts counts_;
+};
+
+}  // namespace sluice::policy

@@ -1,0 +1,135 @@
+// What a model costs in bytes, wherever its parts are placed. One function prices every byte; the
+// planner searches with it and whoever allocates asks it again, so the two cannot disagree. Knows
+// sizes only: no file, no tensor, no device.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace sluice::policy {
+
+enum class KvType { f32, f16, bf16, q8_0, q4_0 };
+std::string_view kv_type_name(KvType type);
+// Values that share a scale, and so the least a head is a multiple of.
+int kv_block_elems(KvType type);
+
+// One layer. Its trunk is everything but the routed experts: attention or recurrence, norms,
+// router, shared expert, or the dense network of a leading layer.
+struct LayerShape {
+  uint64_t trunk_bytes = 0;
+  uint64_t trunk_elems = 0;   // weights in it: what a token multiplies
+  uint64_t shared_bytes = 0;  // of the trunk: the shared expert, or the dense network
+
+  // What a past token leaves behind, where the layer attends. Compressed keys and values (MLA) are
+  // one head of keys.
+  int n_kv_heads = 0;
+  int k_head_dim = 0;
+  int v_head_dim = 0;
+  int window = 0;  // tokens a sliding layer looks back; 0: all
+
+  uint64_t state_bytes = 0;  // of a recurrent layer, for one sequence
+
+  int n_experts = 0;          // routed ones; 0 in a dense layer
+  uint64_t expert_bytes = 0;  // of one: gate, up and down, with their biases
+  uint64_t expert_elems = 0;
+
+  bool attends() const { return n_kv_heads > 0; }
+};
+
+struct ModelShape {
+  std::string architecture;
+  std::string name;
+  int d_model = 0;
+  int d_ff = 0;  // of one expert
+  int n_vocab = 0;
+  int n_ctx_train = 0;
+  int n_experts_used = 0;
+  // f32 values that the trunk matrices of the widest layer put out for one token.
+  uint64_t widest_row = 0;
+
+  std::vector<LayerShape> layers;
+  std::vector<LayerShape> mtp;   // blocks that predict further tokens; held only where asked for
+  uint64_t embedding_bytes = 0;  // read a row at a time, so it stays with the host
+  uint64_t output_bytes = 0;     // output matrix and norm; the embedding again where it is tied
+  uint64_t output_elems = 0;
+  bool tied = false;
+
+  int n_layers() const { return static_cast<int>(layers.size()); }
+  uint64_t expert_bytes() const;  // of all experts of all layers
+  uint64_t mtp_bytes() const;     // trunk and experts of the MTP blocks
+};
+
+// The model with its MTP blocks as further layers.
+ModelShape with_mtp(ModelShape model);
+
+// What is asked of the model.
+struct Workload {
+  int n_ctx = 0;  // tokens each sequence can hold
+  int n_sequences = 1;
+  KvType k_type = KvType::f16;
+  KvType v_type = KvType::f16;
+  int prefill_chunk = 512;
+
+  // Rows of the widest step: a prompt's chunk, or one token of every sequence.
+  int max_rows() const { return prefill_chunk > n_sequences ? prefill_chunk : n_sequences; }
+};
+
+// Where things are: the last n_gpu_layers layers and the output on the GPU, the others on the CPU.
+struct Placement {
+  int n_gpu_layers = 0;
+  std::vector<int> n_slots;  // by layer: experts that VRAM can hold; 0 on the CPU
+};
+
+struct VramBytes {
+  uint64_t trunk = 0;
+  uint64_t output = 0;
+  uint64_t kv = 0;
+  uint64_t state = 0;
+  uint64_t scratch = 0;
+  uint64_t cuda = 0;
+  uint64_t slots = 0;
+  uint64_t total() const { return trunk + output + kv + state + scratch + cuda + slots; }
+};
+
+struct HostBytes {
+  uint64_t experts = 0;  // of every layer that is not wholly in VRAM
+  uint64_t trunk = 0;
+  uint64_t output = 0;
+  uint64_t embedding = 0;
+  uint64_t kv = 0;
+  uint64_t state = 0;
+  uint64_t scratch = 0;
+  uint64_t total() const { return experts + trunk + output + embedding + kv + state + scratch; }
+};
+
+struct Price {
+  VramBytes vram;
+  HostBytes host;
+};
+
+// CUDA's context, its kernels, and the gaps between allocations. An estimate for drivers of 2026.
+constexpr uint64_t kCudaBytes = 512 * kMiB;
+constexpr int kKvPageTokens = 64;
+constexpr int kMaxLogitRows = 16;  // logits are computed so many rows at a time
+
+// The VRAM one expert of the layer takes: slots start on whole cache lines.
+uint64_t slot_bytes(const LayerShape& layer);
+
+// Keys and values of all sequences, in whole pages. A sliding layer gives pages back behind its
+// window. A sum beyond 1 PiB is said to be 1 PiB: nobody has it, and it cannot overflow.
+uint64_t kv_bytes(const LayerShape& layer, const Workload& work);
+
+// Activations of the widest step: the trunk's rows, and the rows of the routed experts.
+uint64_t trunk_scratch_bytes(const ModelShape& model, int n_rows);
+uint64_t expert_scratch_bytes(const ModelShape& model, int n_rows);
+// Two buffers, through which a prompt's experts stream that are not resident.
+uint64_t stream_bytes(const ModelShape& model);
+
+Price price(const ModelShape& model, const Workload& work, const Placement& place);
+
+}  // namespace sluice::policy

@@ -1,0 +1,224 @@
+// What a model costs in bytes, checked by hand, and how fast the cost model thinks it is.
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/pricing.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "policy/pricing_speed.h"
+#include "unit/policy/planner_shapes.h"
+
+namespace sluice::policy::planner_test {
+namespace {
+
+Placement whole_gpu(const ModelShape& model, int n_slots) {
+  return {model.n_layers(), std::vector<int>(model.layers.size(), n_slots)};
+}
+
+Placement whole_cpu(const ModelShape& model) { return {0, std::vector<int>(model.layers.size())}; }
+
+TEST(Pricing, CountsKvByTypeInWholePages) {
+  const LayerShape layer{.n_kv_heads = 4, .k_head_dim = 128, .v_head_dim = 128};
+  const auto bytes = [&](KvType type, int n_ctx, int n_sequences = 1) {
+    return kv_bytes(layer,
+                    {.n_ctx = n_ctx, .n_sequences = n_sequences, .k_type = type, .v_type = type});
+  };
+  // 4096 tokens x 4 heads x (128 keys + 128 values) = 4,194,304 values.
+  EXPECT_EQ(bytes(KvType::f32, 4096), 16'777'216u);
+  EXPECT_EQ(bytes(KvType::f16, 4096), 8'388'608u);
+  EXPECT_EQ(bytes(KvType::bf16, 4096), 8'388'608u);
+  EXPECT_EQ(bytes(KvType::q8_0, 4096), 4'456'448u);  // / 32 x 34
+  EXPECT_EQ(bytes(KvType::q4_0, 4096), 2'359'296u);  // / 32 x 18
+  // Pages of 64 tokens: 1 token costs what 64 do, 65 what 128 do.
+  EXPECT_EQ(bytes(KvType::f16, 1), 131'072u);
+  EXPECT_EQ(bytes(KvType::f16, 64), 131'072u);
+  EXPECT_EQ(bytes(KvType::f16, 65), 262'144u);
+  EXPECT_EQ(bytes(KvType::f16, 65, 3), 786'432u);
+}
+
+TEST(Pricing, CountsQuantisedKvAsItsShareOfF16) {
+  const ModelShape model = qwen3_30b();
+  const auto kv = [&](KvType type) {
+    return static_cast<double>(
+        price(model, {.n_ctx = 8192, .k_type = type, .v_type = type}, whole_gpu(model, 0)).vram.kv);
+  };
+  EXPECT_DOUBLE_EQ(kv(KvType::q8_0) / kv(KvType::f16), 0.53125);
+  EXPECT_DOUBLE_EQ(kv(KvType::q4_0) / kv(KvType::f16), 0.28125);
+  EXPECT_DOUBLE_EQ(kv(KvType::f32) / kv(KvType::f16), 2.0);
+}
+
+TEST(Pricing, CountsKeysAndValuesInTheirOwnTypes) {
+  const LayerShape layer{.n_kv_heads = 2, .k_head_dim = 192, .v_head_dim = 128};
+  // 64 tokens x 2 heads: keys 192 / 32 x 34 = 204 bytes, values 128 x 2 = 256 bytes.
+  EXPECT_EQ(kv_bytes(layer, {.n_ctx = 64, .k_type = KvType::q8_0, .v_type = KvType::f16}),
+            128u * 204 + 128u * 256);
+}
+
+TEST(Pricing, CountsNoKvWhereALayerDoesNotAttend) {
+  EXPECT_EQ(kv_bytes({.state_bytes = 1000}, {.n_ctx = 4096}), 0u);
+}
+
+TEST(Pricing, KeepsOnlyTheWindowOfASlidingLayer) {
+  const LayerShape layer{.n_kv_heads = 1, .k_head_dim = 64, .v_head_dim = 64, .window = 128};
+  // 128 + 512 tokens are 10 pages, and one more for a beginning within a page: 704 tokens of 256 B.
+  EXPECT_EQ(kv_bytes(layer, {.n_ctx = 131072, .prefill_chunk = 512}), 704u * 256);
+  EXPECT_EQ(kv_bytes(layer, {.n_ctx = 256, .prefill_chunk = 512}), 256u * 256);
+}
+
+TEST(Pricing, SaysOnePebibyteForWhatWouldOverflow) {
+  const LayerShape layer{.n_kv_heads = 1 << 20, .k_head_dim = 1 << 20, .v_head_dim = 1 << 20};
+  EXPECT_EQ(kv_bytes(layer, {.n_ctx = 2'000'000'000, .n_sequences = 1024}), 2 * kGiB * kMiB);
+}
+
+TEST(Pricing, PutsSlotsOnWholeCacheLines) {
+  EXPECT_EQ(slot_bytes({.n_experts = 1, .expert_bytes = 2'654'208}), 2'654'208u);  // 10368 x 256
+  EXPECT_EQ(slot_bytes({.n_experts = 1, .expert_bytes = 13'253'760}), 13'253'888u);
+}
+
+// Two layers and round numbers; the second one routes.
+ModelShape two_layers() {
+  ModelShape m{.architecture = "any",
+               .name = "",
+               .d_model = 64,
+               .d_ff = 32,
+               .n_vocab = 100,
+               .n_ctx_train = 4096,
+               .n_experts_used = 2,
+               .widest_row = 200};
+  m.layers = {{.trunk_bytes = 1000, .n_kv_heads = 1, .k_head_dim = 32, .v_head_dim = 32},
+              {.trunk_bytes = 3000, .state_bytes = 500, .n_experts = 8, .expert_bytes = 70'000}};
+  m.mtp = {{.trunk_bytes = 900, .n_experts = 8, .expert_bytes = 50'000}};
+  m.embedding_bytes = 7000;
+  m.output_bytes = 9000;
+  return m;
+}
+
+TEST(Pricing, CountsTheScratchOfTheWidestStep) {
+  const ModelShape m = two_layers();
+  // 10 rows of x, its norm and projections (64 + 64 + 200), 10 rows of 100 logits; 20 rows have
+  // logits for 16 only.
+  EXPECT_EQ(trunk_scratch_bytes(m, 10), 4u * 10 * 328 + 4u * 10 * 100);
+  EXPECT_EQ(trunk_scratch_bytes(m, 20), 4u * 20 * 328 + 4u * 16 * 100);
+  // A row of 64 in int8: 64 + 2 x 8 scale bytes. For each of 2 experts: 8, 4 x 32, 32 + 8, 4 x 64.
+  EXPECT_EQ(expert_scratch_bytes(m, 10), 10u * 80 + 20u * (8 + 128 + 40 + 256));
+  // Two buffers of all 8 experts: 70,000 takes a slot of 70,144.
+  EXPECT_EQ(stream_bytes(m), 2u * 8 * 70'144);
+}
+
+TEST(Pricing, StreamsThroughTwoBuffersOfSixtyFourMebibytesAtMostOrOneExpert) {
+  ModelShape m = two_layers();
+  m.layers[1].expert_bytes = 30 * kMiB;
+  EXPECT_EQ(stream_bytes(m), 2u * 60 * kMiB);
+  m.layers[1].expert_bytes = 99 * kMiB;
+  EXPECT_EQ(stream_bytes(m), 2u * 99 * kMiB);
+}
+
+TEST(Pricing, PutsEveryByteInItsPlace) {
+  const ModelShape m = two_layers();
+  const Workload work{.n_ctx = 64, .n_sequences = 3, .prefill_chunk = 10};
+  const uint64_t kv = 3u * 64 * 2 * 32 * 2;
+  const uint64_t trunk_scratch = trunk_scratch_bytes(m, 10);
+  const uint64_t expert_scratch = expert_scratch_bytes(m, 10);
+
+  const Price gpu = price(m, work, {2, {0, 5}});
+  EXPECT_EQ(gpu.vram.trunk, 4000u);
+  EXPECT_EQ(gpu.vram.output, 9000u);
+  EXPECT_EQ(gpu.vram.kv, kv);
+  EXPECT_EQ(gpu.vram.state, 1500u);
+  EXPECT_EQ(gpu.vram.slots, 5u * 70'144);
+  EXPECT_EQ(gpu.vram.cuda, 512u * kMiB);
+  EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + stream_bytes(m));
+  EXPECT_EQ(gpu.host.experts, 560'000u);  // a victim is dropped, so the host keeps all
+  EXPECT_EQ(gpu.host.embedding, 7000u);
+  EXPECT_EQ(gpu.host.scratch, expert_scratch);
+  EXPECT_EQ(gpu.host.total(), 560'000u + 7000u + expert_scratch);
+
+  const Price split = price(m, work, {1, {0, 0}});
+  EXPECT_EQ(split.vram.trunk, 3000u);
+  EXPECT_EQ(split.host.trunk, 1000u);
+  EXPECT_EQ(split.host.kv, kv);
+  EXPECT_EQ(split.vram.kv, 0u);
+  EXPECT_EQ(split.vram.state, 1500u);
+  EXPECT_EQ(split.host.scratch, trunk_scratch + expert_scratch);
+
+  const Price cpu = price(m, work, {0, {0, 0}});
+  EXPECT_EQ(cpu.vram.total(), 0u);
+  EXPECT_EQ(cpu.host.total(),
+            4000u + 9000 + 7000 + kv + 1500 + 560'000 + trunk_scratch + expert_scratch);
+}
+
+TEST(Pricing, NeedsNoHostCopyAndNoStreamingOfExpertsThatAreAllInVram) {
+  const ModelShape m = two_layers();
+  const Price p = price(m, {.n_ctx = 64}, {2, {0, 8}});
+  EXPECT_EQ(p.host.total(), 7000u);
+  EXPECT_EQ(p.vram.scratch, trunk_scratch_bytes(m, 512) + expert_scratch_bytes(m, 512));
+}
+
+TEST(Pricing, HoldsATiedEmbeddingTwiceOnlyWhereThereAreTwoMemories) {
+  ModelShape m = two_layers();
+  m.tied = true;
+  EXPECT_EQ(price(m, {.n_ctx = 64}, {0, {0, 0}}).host.embedding, 0u);
+  EXPECT_EQ(price(m, {.n_ctx = 64}, {2, {0, 0}}).host.embedding, 7000u);
+}
+
+TEST(Pricing, HoldsMtpBlocksOnlyWhereTheyAreAskedFor) {
+  const ModelShape m = two_layers();
+  EXPECT_EQ(m.mtp_bytes(), 900u + 400'000);
+  EXPECT_EQ(price(m, {.n_ctx = 64}, {2, {0, 0}}).vram.trunk, 4000u);
+  EXPECT_EQ(price(with_mtp(m), {.n_ctx = 64}, {3, {0, 0, 0}}).vram.trunk, 4900u);
+}
+
+TEST(Locality, GoesThroughItsPointsInStraightLines) {
+  const LocalityCurve curve = LocalityCurve::typical();
+  EXPECT_DOUBLE_EQ(curve.hits(0.0), 0.0);
+  EXPECT_DOUBLE_EQ(curve.hits(0.0625), 0.43);
+  EXPECT_NEAR(curve.hits(0.03125), 0.215, 1e-12);
+  EXPECT_DOUBLE_EQ(curve.hits(0.125), 0.63);
+  EXPECT_NEAR(curve.hits((0.125 + 0.188) / 2), 0.69, 1e-12);
+  EXPECT_DOUBLE_EQ(curve.hits(1.0), 1.0);
+}
+
+// A layer of 40 MB trunk and 8 x 10 MB experts on round rates, so that the sum can be done by hand.
+TEST(Speed, IsTheSumOfItsParts) {
+  ModelShape m{.architecture = "any", .name = "", .d_model = 64, .n_experts_used = 8};
+  m.layers = {{.trunk_bytes = 40'000'000, .n_experts = 16, .expert_bytes = 10'000'000}};
+  m.output_bytes = 60'000'000;
+  Hardware h;
+  h.gpu_gbps = 1000.0;
+  h.link_gbps = 20.0;
+  h.cpu_gbps = 100.0;
+  h.handshake_us = 20.0;
+  const Workload work{.n_ctx = 4096};
+  const LocalityCurve half({{0.5, 0.75}});
+  const auto ms = [&](int n_gpu_layers, int n_slots) {
+    return 1000.0 / predict(m, h, work, {n_gpu_layers, {n_slots}}, half).decode;
+  };
+  // CPU: 20 us + (40 + 80 + 60) MB at 100 GB/s.
+  EXPECT_NEAR(ms(0, 0), 0.020 + 1.8, 1e-9);
+  // All resident: 10 us + 180 MB at 1000 GB/s.
+  EXPECT_NEAR(ms(1, 16), 0.010 + 0.18, 1e-9);
+  // No slot: trunk and output on the GPU, experts on the CPU, a handshake.
+  EXPECT_NEAR(ms(1, 0), 0.010 + 0.1 + 0.8 + 0.020, 1e-9);
+  // Three of four calls hit; the chance that all eight do is 0.75^8 = 0.1001.
+  EXPECT_NEAR(ms(1, 8), 0.010 + 0.1 + 0.06 + 0.2 + 0.020 * (1 - std::pow(0.75, 8)), 1e-9);
+}
+
+TEST(Speed, PrefillsByStreamingOrOnTheCpuWhicheverIsFaster) {
+  const ModelShape m = qwen3_30b();
+  Hardware h = desktop();
+  const Workload work{.n_ctx = 4096, .prefill_chunk = 512};
+  const auto prefill = [&](int n_slots) {
+    return predict(m, h, work, whole_gpu(m, n_slots), LocalityCurve::typical()).prefill;
+  };
+  // 512 tokens meet all 128 experts: 17.55 GB of them at 25 GB/s take 0.702 s; 48 x 19.1 million
+  // trunk weights x 2 x 512 operations at 10 T/s take 0.094 s; the output 0.3 GB / 400 GB/s.
+  EXPECT_NEAR(prefill(0), 512 / (0.702 + 0.094 + 0.001), 2.0);
+  EXPECT_GT(prefill(64), prefill(0) * 1.5);
+  EXPECT_GT(prefill(128), prefill(64));
+  h.link_gbps = 0.1;  // the CPU takes over, so it cannot fall below what that does
+  EXPECT_GT(prefill(0), predict(m, h, work, whole_cpu(m), LocalityCurve::typical()).prefill);
+}
+
+}  // namespace
+}  // namespace sluice::policy::planner_test
