@@ -1,0 +1,12 @@
+// This machine as the planner sees it: cores, and the RAM that is free for us, within the limits of
+// the container we may be in. Nothing is measured yet: the CPU's rate is an estimate, and says so.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "policy/hardware.h"
+
+namespace sluice::cli {
+
+policy::Hardware this_machine();
+
+}  // namespace sluice::cli
