@@ -2,14 +2,15 @@
 
 jobs ?= $(shell nproc)
 sluice := build/release/src/sluice
+configure := cmake --preset release -DSLUICE_PARITY=ON
 
 .PHONY: run test lint tsan fuzz packages release dev clean
 
-# Builds, writes a small random model, shows what is in it, and computes with it.
-run: release
-	$(sluice) synth build/small.gguf
-	$(sluice) inspect build/small.gguf
-	$(sluice) run -m build/small.gguf --tokens 83,108,117,105,99,101 -n 16
+# Builds the program and chats with a demo model, after a first question to show how.
+run: packages
+	$(configure) && cmake --build --preset release --target sluice
+	$(sluice) run -p "What is 17 + 25?"
+	$(sluice) run
 
 # Everything without sanitizers, llama.cpp as the judge included; then all but that under ASan and UBSan.
 test: release dev
@@ -33,7 +34,7 @@ fuzz: packages
 	tests/fuzz/run.sh build/fuzz/tests/fuzz $(seconds)
 
 release: packages
-	cmake --preset release -DSLUICE_PARITY=ON && cmake --build --preset release
+	$(configure) && cmake --build --preset release
 dev: packages
 	cmake --preset dev && cmake --build --preset dev
 packages:
