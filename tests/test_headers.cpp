@@ -1,2 +1,3 @@
-// Nothing: the target test_headers needs a source to hold the precompiled headers of all tests.
-// SPDX-License-Identifier: Apache-2.0
+// Does nothing: the target test_headers holds the precompiled headers of all tests and needs a
+// source. SPDX-License-Identifier: Apache-2.0
+int main() { return 0; }

@@ -21,25 +21,11 @@ double seconds_between(Clock::time_point a, Clock::time_point b) {
   return std::chrono::duration<double>(b - a).count();
 }
 
-const char* describe(StopReason reason) {
-  switch (reason) {
-    case StopReason::length:
-      return "length";
-    case StopReason::end_of_text:
-      return "end";
-    case StopReason::context_full:
-      return "context";
-    case StopReason::callback:
-      return "interrupt";
-  }
-  return "unknown";
-}
-
 // Bytes of tokens -> characters -> without stop strings -> thinking and answer apart.
 class TextPipe {
  public:
   TextPipe(const AnswerOptions& options, text::ThinkingSplitter::Sink sink)
-      : stops_(options.stops), splitter_(options.starts_thinking, std::move(sink)) {}
+      : stops_(options.stops), splitter_(options.start, std::move(sink)) {}
 
   // Whether to go on.
   bool push(std::string_view bytes) {
@@ -125,7 +111,7 @@ Answer make_answer(Session& session, const TextModel& model, Chooser& chooser,
     if (answer.tokens.empty()) first = Clock::now();
     return token;
   };
-  answer.stop_reason = "interrupt";
+  answer.stop_reason = describe(StopReason::callback);
   if (prefill(session, fresh, options.prefill_piece, listener.interrupted)) {
     const auto result = session.generate(fresh.last(1), generate, [&](TokenId token) {
       answer.tokens.push_back(token);
@@ -139,6 +125,20 @@ Answer make_answer(Session& session, const TextModel& model, Chooser& chooser,
   answer.first_token_seconds = seconds_between(start, first);
   answer.decode_seconds = seconds_between(first, Clock::now());
   return answer;
+}
+
+const char* describe(StopReason reason) {
+  switch (reason) {
+    case StopReason::length:
+      return "length";
+    case StopReason::end_of_text:
+      return "end_of_text";
+    case StopReason::context_full:
+      return "context_full";
+    case StopReason::callback:
+      return "interrupt";
+  }
+  return "unknown";
 }
 
 std::string describe(const Answer& answer) {

@@ -41,8 +41,8 @@ class Chooser {
 struct AnswerOptions {
   int n_tokens = -1;  // at most; -1: as many as the context holds
   std::vector<std::string> stops;
-  bool starts_thinking = false;  // the prompt has opened a thinking block
-  size_t prefill_piece = 512;    // tokens between two looks at Ctrl-C
+  text::ThinkingSplitter::State start = text::ThinkingSplitter::State::undecided;
+  size_t prefill_piece = 512;  // tokens between two looks at Ctrl-C
 };
 
 struct Answer {
@@ -52,7 +52,9 @@ struct Answer {
   size_t n_prompt = 0;  // tokens that had to be computed before
   double first_token_seconds = 0.0;
   double decode_seconds = 0.0;  // of all tokens but the first
-  std::string stop_reason;      // end, length, stop, interrupt, context
+  std::string stop_reason;      // as describe() has it, or "stop" for a stop string
+
+  bool was_interrupted() const { return stop_reason == "interrupt"; }
 };
 
 // Where the text goes as it comes, and who may end it.
@@ -67,7 +69,10 @@ Answer make_answer(Session& session, const TextModel& model, Chooser& chooser,
                    std::span<const TokenId> prompt, size_t n_held, const AnswerOptions& options,
                    const Listener& listener);
 
-// "31 prompt tokens, 0.35 s to the first token, 45 tokens at 41.2 tokens/s (end)"
+// length, end_of_text, context_full or interrupt
+const char* describe(StopReason reason);
+
+// "31 prompt tokens, 0.35 s to the first token, 45 tokens at 41.2 tokens/s (end_of_text)"
 std::string describe(const Answer& answer);
 
 }  // namespace sluice::cli

@@ -7,65 +7,37 @@
 #include <cstdio>
 #include <string>
 
-#include "cli/text_file.h"
-#include "text/utf8.h"
+#include "cli/terminal_text.h"
 
 namespace sluice::cli {
-namespace {
-
-// The text without characters that steer a terminal.
-std::string harmless(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const std::string_view c = text.substr(0, text::next_utf8(text).n_bytes);
-    if (!is_control(c) || c == "\n" || c == "\t") out += c;
-    text.remove_prefix(c.size());
-  }
-  return out;
-}
-
-}  // namespace
 
 AnswerPrinter::AnswerPrinter(ShowThinking show)
     : is_terminal_(isatty(STDOUT_FILENO) == 1),
       shows_thinking_(is_terminal_ && show == ShowThinking::dimmed) {}
 
 AnswerPrinter::~AnswerPrinter() {
-  set_dimmed(false);
+  if (!at_line_start_) std::fputs("\n", stdout);
+  if (dimmed_) begin_part(/*is_thinking=*/false);
   std::fflush(stdout);
 }
 
-void AnswerPrinter::set_dimmed(bool dimmed) {
-  if (!is_terminal_ || dimmed == dimmed_) return;
-  std::fputs(dimmed ? "\x1b[2m" : "\x1b[22m", stdout);
-  dimmed_ = dimmed;
+// Thinking is only begun on a terminal.
+void AnswerPrinter::begin_part(bool is_thinking) {
+  std::fputs(is_thinking ? "\x1b[2m" : "\x1b[22m", stdout);
+  dimmed_ = is_thinking;
 }
 
 void AnswerPrinter::print(bool is_thinking, std::string_view text) {
-  if (is_thinking) {
-    thought_ = true;
-    if (!shows_thinking_) return;
-  } else if (thought_) {
-    // The empty lines between thinking and answer belong to neither.
-    const size_t first = text.find_first_not_of('\n');
-    if (first == std::string_view::npos) return;
-    text.remove_prefix(first);
-    thought_ = false;
-    if (!at_line_start_) std::fputs("\n", stdout);
-  }
-  if (text.empty()) return;
-  set_dimmed(is_thinking);
+  if (is_thinking && !shows_thinking_) return;
   const std::string shown = is_terminal_ ? harmless(text) : std::string(text);
+  if (shown.empty()) return;
+  if (is_thinking != dimmed_) {
+    if (!at_line_start_) std::fputs("\n", stdout);
+    begin_part(is_thinking);
+  }
   std::fwrite(shown.data(), 1, shown.size(), stdout);
   std::fflush(stdout);
-  at_line_start_ = text.ends_with('\n');
-}
-
-void AnswerPrinter::finish() {
-  set_dimmed(false);
-  if (!at_line_start_) std::fputs("\n", stdout);
-  at_line_start_ = true;
-  std::fflush(stdout);
+  at_line_start_ = shown.ends_with('\n');
 }
 
 }  // namespace sluice::cli

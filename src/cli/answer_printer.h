@@ -12,21 +12,19 @@ enum class ShowThinking { dimmed, hidden };
 class AnswerPrinter {
  public:
   explicit AnswerPrinter(ShowThinking show);
-  ~AnswerPrinter();  // leaves the terminal in its usual colour
+  ~AnswerPrinter();  // ends the line, and leaves the terminal in its usual colour
   AnswerPrinter(const AnswerPrinter&) = delete;
   AnswerPrinter& operator=(const AnswerPrinter&) = delete;
 
   void print(bool is_thinking, std::string_view text);
-  void finish();  // ends the line
 
  private:
-  void set_dimmed(bool dimmed);
+  void begin_part(bool is_thinking);
 
   bool is_terminal_;
   bool shows_thinking_;
   bool dimmed_ = false;
   bool at_line_start_ = true;
-  bool thought_ = false;  // and the answer has not begun
 };
 
 }  // namespace sluice::cli

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/terminal_text.h"
 #include "cli/text_file.h"
 #include "text/thinking.h"
 
@@ -29,6 +31,24 @@ constexpr const char* kHelp =
 
 void print_speed(const Answer& answer) { std::fprintf(stderr, "[%s]\n", describe(answer).c_str()); }
 
+// What was typed behind a command, without the spaces around it.
+std::string argument_of(const std::string& line) {
+  const size_t name_end = std::min(line.find(' '), line.size());
+  const size_t begin = line.find_first_not_of(' ', name_end);
+  if (begin == std::string::npos) return "";
+  return line.substr(begin, line.find_last_not_of(' ') + 1 - begin);
+}
+
+// No shell stands between the user and a command, so "~/" is for us to know.
+std::string file_path(const std::string& command, const std::string& typed) {
+  if (typed.empty()) {
+    throw Error(Errc::bad_request,
+                cat(command, " needs the name of a file, such as ", command, " chat.json"));
+  }
+  const char* home = std::getenv("HOME");
+  return home && typed.starts_with("~/") ? home + typed.substr(1) : typed;
+}
+
 }  // namespace
 
 Chat::Chat(const TextModel& model, Session& session, Chooser& chooser, ChatOptions options)
@@ -38,11 +58,14 @@ Chat::Chat(const TextModel& model, Session& session, Chooser& chooser, ChatOptio
 
 void Chat::show_prompt(const std::string& text, size_t n_tokens) const {
   if (!options_.verbose_prompt) return;
-  std::fprintf(stderr, "--- prompt, %zu tokens\n%s\n---\n", n_tokens, text.c_str());
+  const std::string shown = isatty(STDERR_FILENO) == 1 ? harmless(text) : text;
+  std::fprintf(stderr, "--- prompt, %zu tokens\n", n_tokens);
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
+  std::fputs("\n---\n", stderr);
 }
 
 // A prompt mostly begins as the session's text does: only what differs is computed.
-Answer Chat::answer(const std::vector<TokenId>& prompt, bool starts_thinking) {
+Answer Chat::answer(const std::vector<TokenId>& prompt, const AnswerOptions& options) {
   if (prompt.empty())
     throw Error(Errc::bad_request, "the prompt has no tokens; expected some text");
   if (prompt.size() > static_cast<size_t>(session_.n_ctx())) {
@@ -56,8 +79,6 @@ Answer Chat::answer(const std::vector<TokenId>& prompt, bool starts_thinking) {
   held_.clear();
   session_.truncate(static_cast<int>(n_held));
 
-  AnswerOptions options = options_.answer;
-  options.starts_thinking = starts_thinking;
   AnswerPrinter printer(options_.show_thinking);
   interrupts_.take();
   const Listener listener{[&](bool is_thinking, std::string_view text) {
@@ -65,7 +86,6 @@ Answer Chat::answer(const std::vector<TokenId>& prompt, bool starts_thinking) {
                           },
                           [&] { return interrupts_.take() || std::ferror(stdout) != 0; }};
   Answer answer = make_answer(session_, model_, chooser_, prompt, n_held, options, listener);
-  if (!options_.quiet) printer.finish();
   held_ = prompt;
   held_.insert(held_.end(), answer.tokens.begin(), answer.tokens.end());
   held_.resize(static_cast<size_t>(session_.n_tokens()));  // the last token may not be computed
@@ -73,51 +93,50 @@ Answer Chat::answer(const std::vector<TokenId>& prompt, bool starts_thinking) {
   return answer;
 }
 
-Answer Chat::answer_conversation() {
+Answer Chat::answer_to(Conversation asked) {
   text::ChatInput input;
-  input.messages = conversation_.messages();
+  input.messages = asked.messages();
   input.enable_thinking = options_.enable_thinking;
-  const std::string prompt = model_.render(std::move(input));
-  const std::vector<TokenId> tokens = model_.encode_rendered(prompt);
+  std::string prompt = model_.render(std::move(input));
+  AnswerOptions options = options_.answer;
+  if (text::ends_inside_thinking(prompt)) {
+    // Some templates open the thinking whatever they are told.
+    if (options_.enable_thinking == false) {
+      prompt += text::kNoThoughts;
+    } else {
+      options.start = text::ThinkingSplitter::State::thinking;
+    }
+  }
+  const std::vector<TokenId> tokens = model_.encode_prompt(prompt);
   show_prompt(prompt, tokens.size());
-  return answer(tokens, text::ends_inside_thinking(prompt));
+  Answer result = answer(tokens, options);
+  if (result.tokens.empty() && result.was_interrupted()) return result;
+  asked.add_answer(result.text, result.thinking);
+  conversation_ = std::move(asked);
+  return result;
 }
 
 Answer Chat::ask(const std::string& message) {
   require_utf8(message, "the prompt");
-  conversation_.add_user(message);
-  try {
-    Answer answer = answer_conversation();
-    if (answer.tokens.empty() && answer.stop_reason == "interrupt") {
-      conversation_.drop_last();  // stopped before it began: as if it had not been asked
-    } else {
-      conversation_.add_answer(answer.text, answer.thinking);
-    }
-    return answer;
-  } catch (const Error&) {
-    conversation_.drop_last();
-    throw;
+  Conversation asked = conversation_;
+  asked.add_user(message);
+  return answer_to(std::move(asked));
+}
+
+Answer Chat::regenerate() {
+  Conversation asked = conversation_;
+  asked.drop_answer();
+  if (!asked.ends_with_user()) {
+    throw Error(Errc::bad_request, "there is nothing to answer again; type a message first");
   }
+  return answer_to(std::move(asked));
 }
 
 Answer Chat::complete(const std::string& text) {
   require_utf8(text, "the prompt");
-  const std::vector<TokenId> tokens =
-      model_.tokenizer().encode(text, {.add_special = true, .parse_special = true});
+  const std::vector<TokenId> tokens = model_.encode_prompt(text);
   show_prompt(text, tokens.size());
-  return answer(tokens, /*starts_thinking=*/false);
-}
-
-Answer Chat::regenerate() {
-  Conversation before = conversation_;
-  if (conversation_.n_turns() > 0 && !conversation_.ends_with_user()) conversation_.drop_last();
-  if (!conversation_.ends_with_user()) {
-    conversation_ = std::move(before);
-    throw Error(Errc::bad_request, "there is nothing to answer again; type a message first");
-  }
-  Answer again = answer_conversation();
-  conversation_.add_answer(again.text, again.thinking);
-  return again;
+  return answer(tokens, options_.answer);
 }
 
 void Chat::print_stats() const {
@@ -127,13 +146,8 @@ void Chat::print_stats() const {
 }
 
 bool Chat::command(const std::string& line) {
-  const size_t space = line.find(' ');
-  const std::string name = line.substr(0, space);
-  const std::string argument = space == std::string::npos ? "" : line.substr(space + 1);
-  const auto file_name = [&] {
-    if (argument.empty()) throw Error(Errc::bad_request, cat(name, " needs the name of a file"));
-    return argument;
-  };
+  const std::string name = line.substr(0, line.find(' '));
+  const std::string argument = argument_of(line);
   if (name == "/quit" || name == "/exit") return false;
   if (name == "/help") {
     std::fputs(kHelp, stdout);
@@ -144,10 +158,10 @@ bool Chat::command(const std::string& line) {
     conversation_.clear();
     conversation_.set_system(argument);
   } else if (name == "/save") {
-    conversation_.save(file_name());
+    conversation_.save(file_path(name, argument));
     std::printf("%zu messages saved\n", conversation_.messages().size());
   } else if (name == "/load") {
-    conversation_.load(file_name());
+    conversation_.load(file_path(name, argument));
     std::printf("%zu messages loaded\n", conversation_.messages().size());
   } else if (name == "/regen") {
     print_speed(regenerate());
@@ -156,6 +170,7 @@ bool Chat::command(const std::string& line) {
   } else {
     throw Error(Errc::bad_request, cat("'", name, "' is no command; /help lists them"));
   }
+  std::fflush(stdout);
   return true;
 }
 
@@ -166,13 +181,13 @@ void Chat::run(LineEditor& editor) {
     interrupts_.take();  // meant for what was being typed
     if (input.outcome == LineEditor::Outcome::interrupted || input.text.empty()) continue;
     try {
-      if (input.text.starts_with('/')) {
+      if (input.text.starts_with('/') && !input.is_block) {
         if (!command(input.text)) return;
       } else {
         print_speed(ask(input.text));
       }
     } catch (const Error& error) {
-      std::fprintf(stderr, "sluice: error: %s\n", error.what());
+      print_error(error.what());
     }
     if (std::ferror(stdout)) return;  // nobody reads on; main() says so
   }

@@ -28,7 +28,8 @@ class Chat {
  public:
   Chat(const TextModel& model, Session& session, Chooser& chooser, ChatOptions options);
 
-  // Answers one message, printing as it comes. Where that fails the conversation is as before.
+  // Answers one message, printing as it comes. Where that fails, or is stopped before the first
+  // token, the conversation is as before.
   Answer ask(const std::string& message);
 
   // Continues one text as it stands; no conversation.
@@ -38,8 +39,8 @@ class Chat {
   void run(LineEditor& editor);
 
  private:
-  Answer answer_conversation();
-  Answer answer(const std::vector<TokenId>& prompt, bool starts_thinking);
+  Answer answer_to(Conversation asked);
+  Answer answer(const std::vector<TokenId>& prompt, const AnswerOptions& options);
   void show_prompt(const std::string& text, size_t n_tokens) const;
 
   // Does a line that begins with '/'; false ends the chat.

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/json_text.h"
+#include "cli/model_registry.h"
 #include "cli/progress_bar.h"
 #include "gguf/in_quotes.h"
 #include "gguf/model_file.h"
@@ -203,7 +204,7 @@ void check_data(const gguf::ModelFile& file) {
 }
 
 void run(const InspectFlags& flags) {
-  const gguf::ModelFile file = gguf::ModelFile::open(flags.path);
+  const gguf::ModelFile file = gguf::ModelFile::open(find_model(flags.path));
   if (flags.check) check_data(file);
   const Json description = describe(file, flags);
   if (flags.json) {

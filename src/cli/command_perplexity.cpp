@@ -54,11 +54,10 @@ class Score {
 };
 
 void run(const PerplexityOptions& options) {
-  const TextModel text_model(options.model.path);
+  const TextModel text_model(options.model.file(), TextModel::Use::plain_text);
   const std::string text = read_text_file(options.file);
   const text::Tokenizer& tokenizer = text_model.tokenizer();
-  std::vector<TokenId> tokens =
-      tokenizer.encode(text, {.add_special = true, .parse_special = false});
+  const std::vector<TokenId> tokens = text_model.encode_plain(text);
   const Model model = options.model.load();
   Session session(model, options.model.session);
   const auto n_ctx = static_cast<size_t>(session.n_ctx());

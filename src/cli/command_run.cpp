@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -13,6 +17,7 @@
 #include "cli/json_text.h"
 #include "cli/model_options.h"
 #include "cli/sampling_flags.h"
+#include "cli/terminal_text.h"
 #include "cli/text_file.h"
 
 namespace sluice::cli {
@@ -38,20 +43,6 @@ Json to_json(const Stats& stats) {
           {"n_decode_tokens", stats.n_decode_tokens},
           {"decode_seconds", stats.decode_seconds},
           {"kv_bytes", stats.kv_bytes}};
-}
-
-const char* describe(StopReason reason) {
-  switch (reason) {
-    case StopReason::length:
-      return "length";
-    case StopReason::end_of_text:
-      return "end_of_text";
-    case StopReason::callback:
-      return "callback";
-    case StopReason::context_full:
-      return "context_full";
-  }
-  return "unknown";
 }
 
 double per_second(int64_t n, double seconds) {
@@ -95,10 +86,14 @@ void run_tokens(const RunOptions& options) {
   }
 }
 
+// The end of a file's last line is no part of the prompt.
 std::string prompt_of(const RunOptions& options) {
-  const std::string& path = options.prompt_file.empty() ? options.prompt : options.prompt_file;
   const bool is_text = options.prompt_file.empty() && options.prompt != "-";
-  std::string prompt = is_text ? options.prompt : read_text_file(path);
+  std::string prompt = options.prompt;
+  if (!is_text) {
+    prompt = read_text_file(options.prompt_file.empty() ? "-" : options.prompt_file);
+    if (prompt.ends_with('\n')) prompt.pop_back();
+  }
   if (prompt.empty()) {
     throw Error(Errc::bad_request,
                 "the prompt is empty; expected some text (or none of -p and -f, "
@@ -126,7 +121,7 @@ void start_chat(Chat& chat, const ModelInfo& model, const Session& session) {
   LineEditor editor(default_history_path());
   if (isatty(STDIN_FILENO) == 1) {
     std::fprintf(stderr, "%s, context of %d tokens; /help lists the commands, Ctrl-D ends\n",
-                 model.name.empty() ? model.architecture.c_str() : model.name.c_str(),
+                 one_line(model.name.empty() ? model.architecture : model.name).c_str(),
                  session.n_ctx());
   }
   chat.run(editor);
@@ -135,8 +130,11 @@ void start_chat(Chat& chat, const ModelInfo& model, const Session& session) {
 ChatOptions chat_options(const RunOptions& options) {
   ChatOptions chat = options.chat;
   require_utf8(chat.system, "the system message");
+  for (const std::string& stop : chat.answer.stops) require_utf8(stop, "the text of --stop");
   // A grammar holds from the first token on, so there is no room for thinking.
-  if (options.no_thinking || options.sampling.has_grammar()) chat.enable_thinking = false;
+  const bool has_grammar = options.sampling.has_grammar();
+  if (options.no_thinking || has_grammar) chat.enable_thinking = false;
+  if (options.raw || has_grammar) chat.answer.start = text::ThinkingSplitter::State::answer;
   if (options.hide_thinking) chat.show_thinking = ShowThinking::hidden;
   chat.quiet = options.json;
   chat.answer.prefill_piece = static_cast<size_t>(options.model.session.prefill_chunk);
@@ -148,21 +146,33 @@ void run(const RunOptions& options) {
   if (!options.has_prompt && (options.raw || options.json)) {
     throw Error(Errc::bad_request, "--raw and --json are for one prompt; give it with -p or -f");
   }
+  // All that can be wrong with the flags comes before the model, which may take long to load.
   const std::string prompt = options.has_prompt ? prompt_of(options) : "";
   const ChatOptions chat_options = cli::chat_options(options);
-  const TextModel text_model(options.model.path);
-  if (!options.raw && !text_model.has_chat_template()) text_model.render({});  // says what to do
-  auto matcher = options.sampling.make_matcher(text_model);
-  const Model model = options.model.load();
-  const int n_vocab = model.info().n_vocab;
-  Chooser chooser(options.sampling.resolve(text_model, n_vocab), n_vocab, std::move(matcher));
+  const TextModel text_model(options.model.file(),
+                             options.raw ? TextModel::Use::plain_text : TextModel::Use::chat);
+  Chooser chooser(options.sampling.resolve(text_model), text_model.tokenizer().n_tokens(),
+                  options.sampling.make_matcher(text_model));
+  const Model model = [&] {
+    const MainThreadSignals guard;  // loading starts the threads
+    return options.model.load();
+  }();
   Session session(model, options.model.session);
   Chat chat(text_model, session, chooser, chat_options);
-  if (options.has_prompt) {
-    const Answer answer = options.raw ? chat.complete(prompt) : chat.ask(prompt);
-    print_answer(options, answer, session);
-  } else {
-    start_chat(chat, model.info(), session);
+  if (!options.has_prompt) return start_chat(chat, model.info(), session);
+  const Answer answer = options.raw ? chat.complete(prompt) : chat.ask(prompt);
+  print_answer(options, answer, session);
+  if (answer.was_interrupted() && std::fflush(stdout) == 0) end_by_interrupt();
+}
+
+// --tokens takes ids, prints ids and is greedy: of the flags about text and choosing, it has a use
+// for few. `n_general`: how many flags come before those.
+void require_token_flags(const CLI::App& command, size_t n_general) {
+  constexpr std::string_view kUsed[] = {"--predict", "--ignore-eos", "--json"};
+  const auto options = command.get_options();
+  for (const CLI::Option* option : std::span(options).subspan(n_general)) {
+    const bool is_used = std::ranges::find(kUsed, option->get_name()) != std::end(kUsed);
+    if (option->count() > 0 && !is_used) throw CLI::ExcludesError("--tokens", option->get_name());
   }
 }
 
@@ -172,31 +182,34 @@ void add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand("run", "answer a prompt, or chat");
   auto options =
       std::make_shared<RunOptions>();  // shared: lives in the callback, after this returns
+  options->model.name = kDefaultModel;
   options->model.add_to(*command);
   CLI::Option* tokens = options->model.add_tokens_to(*command);
+  const size_t n_general = command->get_options().size();
   ChatOptions& chat = options->chat;
   CLI::Option* text = command->add_option("-p,--prompt,prompt", options->prompt,
                                           "answer this and end; - is standard input");
   CLI::Option* file =
       command->add_option("-f,--file", options->prompt_file, "answer the text of a file and end");
   file->excludes(text);
-  tokens->excludes(text)->excludes(file);
-  command->add_option("--system", chat.system, "system message");
+  CLI::Option* system = command->add_option("--system", chat.system, "system message");
   command
       ->add_option("-n,--predict", chat.answer.n_tokens,
                    "new tokens at most (-1: until the model ends; with --tokens 128)")
       ->check(at_least(-1));
   command->add_option("--stop", chat.answer.stops, "text that ends an answer; may be given again")
       ->allow_extra_args(false);
-  command->add_flag("--raw", options->raw, "continue the prompt as it stands, no chat template");
+  command->add_flag("--raw", options->raw, "continue the prompt as it stands, no chat template")
+      ->excludes(system);
   command->add_flag("--no-thinking", options->no_thinking, "ask the model not to think first");
   command->add_flag("--hide-thinking", options->hide_thinking, "let it think, but do not show it");
   command->add_flag("--verbose-prompt", chat.verbose_prompt, "show what the model is given");
   command->add_flag("--json", options->json, "one JSON object with the answer and statistics");
   options->sampling.add_to(*command);
-  command->callback([options, text, file, tokens] {
+  command->callback([options, command, text, file, tokens, n_general] {
     options->has_prompt = text->count() + file->count() > 0;
     options->has_tokens = tokens->count() > 0;
+    if (options->has_tokens) require_token_flags(*command, n_general);
     run(*options);
   });
 }

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/json_text.h"
+#include "cli/model_registry.h"
+#include "cli/terminal_text.h"
 #include "cli/text_file.h"
 #include "gguf/model_file.h"
 #include "model/tokenizer_data.h"
@@ -93,11 +95,9 @@ void print_text(const text::Tokenizer& tokenizer, const TokenizeFlags& flags) {
 }
 
 void run(const TokenizeFlags& flags) {
-  const gguf::ModelFile file = gguf::ModelFile::open(flags.model);
+  const gguf::ModelFile file = gguf::ModelFile::open(find_model(flags.model));
   const text::Tokenizer tokenizer(model::read_tokenizer_data(file.metadata()));
-  for (const std::string& warning : tokenizer.warnings()) {
-    std::fprintf(stderr, "sluice: warning: %s\n", warning.c_str());
-  }
+  for (const std::string& warning : tokenizer.warnings()) print_warning(warning);
   if (!flags.decode.empty()) return print_text(tokenizer, flags);
   const std::vector<TokenId> ids = tokenizer.encode(
       input_text(flags), {.add_special = !flags.no_bos, .parse_special = !flags.no_special});

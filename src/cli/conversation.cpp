@@ -2,69 +2,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/conversation.h"
 
-#include <cerrno>
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <span>
 #include <system_error>
 
 #include "base/error.h"
 #include "cli/text_file.h"
+#include "gguf/output_file.h"
 
 namespace sluice::cli {
 namespace {
 
-std::string without_outer_newlines(const std::string& text) {
-  const size_t first = text.find_first_not_of('\n');
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of('\n') + 1 - first);
-}
+constexpr const char* kThinking = "reasoning_content";
 
 bool is_message(const Json& m) {
-  return m.is_object() && m.contains("role") && m["role"].is_string() && m.contains("content") &&
-         m["content"].is_string();
+  const auto has_text = [&](const char* key) { return m.contains(key) && m[key].is_string(); };
+  return m.is_object() && has_text("role") && has_text("content");
+}
+
+Json make_message(const char* role, const std::string& text) {
+  return {{"role", role}, {"content", text}};
 }
 
 }  // namespace
 
 void Conversation::add_user(const std::string& text) {
-  turns_.push_back({{"role", "user"}, {"content", text}});
+  turns_.push_back(make_message("user", text));
 }
 
 void Conversation::add_answer(const std::string& text, const std::string& thinking) {
-  if (thinking.empty()) {
-    turns_.push_back({{"role", "assistant"}, {"content", text}});
-  } else {
-    turns_.push_back({{"role", "assistant"},
-                      {"content", without_outer_newlines(text)},
-                      {"reasoning_content", without_outer_newlines(thinking)}});
-  }
+  turns_.push_back(make_message("assistant", text));
+  if (!thinking.empty()) turns_.back()[kThinking] = thinking;
 }
 
 bool Conversation::ends_with_user() const {
   return !turns_.empty() && turns_.back().at("role") == "user";
 }
 
+void Conversation::drop_answer() {
+  if (!turns_.empty() && !ends_with_user()) turns_.erase(turns_.end() - 1);
+}
+
 Json Conversation::messages() const {
   Json all = Json::array();
-  if (!system_.empty()) all.push_back({{"role", "system"}, {"content", system_}});
+  if (!system_.empty()) all.push_back(make_message("system", system_));
   for (const Json& turn : turns_) all.push_back(turn);
   return all;
 }
 
 void Conversation::save(const std::string& path) const {
-  const std::string partial = path + ".partial";
-  std::ofstream out(partial, std::ios::binary);
-  out << dump(messages(), 2) << '\n';
-  out.close();
-  std::error_code error;
-  if (!out) error.assign(errno, std::generic_category());
-  if (!error) std::filesystem::rename(partial, path, error);
-  if (error) {
-    std::error_code ignored;
-    std::filesystem::remove(partial, ignored);
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     throw Error(Errc::bad_request,
-                cat(path, " cannot be written (", error.message(), "); expected a writable file"));
+                cat(path, " is no plain file; expected a new name, or a file to replace"));
   }
+  gguf::OutputFile file(path);
+  const std::string text = dump(messages(), 2) + "\n";
+  file.append(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 void Conversation::load(const std::string& path) {
@@ -76,11 +73,16 @@ void Conversation::load(const std::string& path) {
   }
   Conversation loaded;
   for (const Json& m : all) {
-    if (loaded.turns_.empty() && loaded.system_.empty() && m["role"] == "system") {
-      loaded.system_ = m["content"];
-    } else {
-      loaded.turns_.push_back(m);
+    const std::string role = m["role"];
+    const std::string text = m["content"];
+    if (role == "system" && loaded.turns_.empty() && loaded.system_.empty()) {
+      loaded.system_ = text;
+      continue;
     }
+    // What else a message may hold is nothing a chat makes use of.
+    loaded.turns_.push_back(make_message(role.c_str(), text));
+    const auto thinking = m.find(kThinking);
+    if (thinking != m.end() && thinking->is_string()) loaded.turns_.back()[kThinking] = *thinking;
   }
   *this = std::move(loaded);
 }

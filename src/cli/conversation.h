@@ -15,14 +15,13 @@ class Conversation {
   void add_user(const std::string& text);
   void add_answer(const std::string& text, const std::string& thinking);
   bool ends_with_user() const;
-  size_t n_turns() const { return turns_.size(); }
-  void drop_last() { turns_.erase(turns_.end() - 1); }
+  void drop_answer();  // the last message, where it is one
   void clear() { turns_ = Json::array(); }
 
   // As chat templates want them.
   Json messages() const;
 
-  // One JSON file with all messages; written beside and renamed, so that a failure loses nothing.
+  // One JSON file with all messages; a failure loses nothing. Throws Error with the file's name.
   void save(const std::string& path) const;
   // Replaces everything; throws Errc::bad_request, with nothing changed, for what is no such file.
   void load(const std::string& path);

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kHistorySize = 1000;
 constexpr std::string_view kBlock = "\"\"\"";
+constexpr const char* kMorePrompt = "... ";
 
 }  // namespace
 
@@ -34,19 +35,13 @@ struct LineEditor::Terminal {
     el_set(editor, EL_EDITOR, "emacs");
     el_set(editor, EL_HIST, ::history, past);
     el_set(editor, EL_CLIENTDATA, this);
+    el_set(editor, EL_SIGNAL, 1);  // gives the terminal back where a signal ends us; sees resizing
     el_set(
         editor, EL_PROMPT, +[](EditLine* e) { return of(e).prompt.data(); });
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
   }
 
   ~Terminal() {
-    HistEvent event;
-    if (!history_path.empty()) {
-      std::error_code ignored;
-      std::filesystem::create_directories(std::filesystem::path(history_path).parent_path(),
-                                          ignored);
-      history(past, &event, H_SAVE, history_path.c_str());
-    }
     history_end(past);
     el_end(editor);  // gives the terminal back as it was
   }
@@ -59,9 +54,14 @@ struct LineEditor::Terminal {
     return *static_cast<Terminal*>(self);
   }
 
+  // Kept at once, since a chat may end in any way.
   void remember(const std::string& line) const {
     HistEvent event;
-    if (!line.empty()) history(past, &event, H_ENTER, line.c_str());
+    if (line.empty() || history(past, &event, H_ENTER, line.c_str()) < 0) return;
+    if (history_path.empty()) return;
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(history_path).parent_path(), ignored);
+    history(past, &event, H_SAVE, history_path.c_str());
   }
 
   EditLine* editor;
@@ -78,55 +78,52 @@ LineEditor::LineEditor(std::string history_path) {
 
 LineEditor::~LineEditor() = default;
 
-std::optional<std::string> LineEditor::read_line(const std::string& prompt, bool& interrupted) {
-  interrupted = false;
+LineEditor::Input LineEditor::read_line(const std::string& prompt) {
   std::string line;
   if (!terminal_) {
-    if (!std::getline(std::cin, line)) return std::nullopt;
-    return line;
+    if (!std::getline(std::cin, line)) return {};
+    return {Outcome::message, line};
   }
   terminal_->prompt = prompt;
   int n = 0;
-  errno = 0;
   const char* typed = el_gets(terminal_->editor, &n);
   if (!typed || n <= 0) {
-    interrupted = errno == EINTR;  // Ctrl-C, caught by somebody
+    const bool interrupted = n < 0 && errno == EINTR;  // Ctrl-C, caught by somebody
     std::cout << std::endl;
-    return std::nullopt;
+    return {interrupted ? Outcome::interrupted : Outcome::end, ""};
   }
   line.assign(typed, static_cast<size_t>(n));
   if (line.ends_with('\n')) line.pop_back();
   terminal_->remember(line);
-  return line;
+  return {Outcome::message, line};
+}
+
+// `text`: what follows the opening """. Where they stand alone, they take the line's end with them.
+LineEditor::Input LineEditor::read_block(std::string text) {
+  bool is_first = text.empty();
+  while (!text.ends_with(kBlock)) {
+    const Input line = read_line(kMorePrompt);
+    if (line.outcome == Outcome::interrupted) return line;
+    if (line.outcome == Outcome::end) return {Outcome::message, text, true};
+    if (!is_first) text += '\n';
+    is_first = false;
+    text += line.text;
+  }
+  text.resize(text.size() - kBlock.size());
+  if (text.ends_with('\n')) text.pop_back();
+  return {Outcome::message, text, true};
 }
 
 LineEditor::Input LineEditor::read(const std::string& prompt) {
-  std::string text;
-  bool in_block = false;
-  bool more = false;
-  do {
-    bool interrupted = false;
-    const auto line = read_line(text.empty() && !in_block ? prompt : "... ", interrupted);
-    if (interrupted) return {Outcome::interrupted, ""};
-    if (!line) return text.empty() ? Input{} : Input{Outcome::message, text};
-    std::string part = *line;
-    more = false;
-    if (!in_block && text.empty() && part.starts_with(kBlock)) {
-      in_block = true;
-      part.erase(0, kBlock.size());
-      if (part.empty()) continue;
-    }
-    if (in_block && part.ends_with(kBlock)) {
-      in_block = false;
-      part.resize(part.size() - kBlock.size());
-    } else if (!in_block && part.ends_with('\\')) {
-      part.pop_back();
-      more = true;
-    }
-    text += part;
-    if (in_block || more) text += '\n';
-  } while (in_block || more);
-  return {Outcome::message, text};
+  Input input = read_line(prompt);
+  if (input.text.starts_with(kBlock)) return read_block(input.text.substr(kBlock.size()));
+  while (input.text.ends_with('\\')) {
+    input.text.back() = '\n';
+    const Input more = read_line(kMorePrompt);
+    if (more.outcome == Outcome::interrupted) return more;
+    input.text += more.text;
+  }
+  return input;
 }
 
 std::string default_history_path() {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace sluice::cli {
@@ -20,15 +19,18 @@ class LineEditor {
   struct Input {
     Outcome outcome = Outcome::end;
     std::string text;
+    bool is_block = false;
   };
 
   // One message: a line; several, where a line ends in a backslash or where """ opens a block that
-  // the next """ closes. Ctrl-C throws away what was typed, Ctrl-D at the beginning ends.
+  // the next """ at the end of a line closes. Ctrl-C throws away what was typed, Ctrl-D at the
+  // beginning ends.
   Input read(const std::string& prompt);
 
  private:
   struct Terminal;
-  std::optional<std::string> read_line(const std::string& prompt, bool& interrupted);
+  Input read_line(const std::string& prompt);
+  Input read_block(std::string text);
 
   std::unique_ptr<Terminal> terminal_;  // null where input is not a terminal
 };

@@ -13,13 +13,16 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/terminal_text.h"
 
 namespace {
 
 // Flags users know from llama.cpp that have one dash and several letters, which the parser cannot.
-constexpr std::array<std::array<std::string_view, 2>, 2> kSpellings = {{
+constexpr std::array<std::array<std::string_view, 2>, 4> kSpellings = {{
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
+    {"-ngl", "--n-gpu-layers"},
+    {"-np", "--parallel"},
 }};
 
 std::vector<std::string> arguments(int argc, char** argv) {
@@ -32,14 +35,6 @@ std::vector<std::string> arguments(int argc, char** argv) {
     args.emplace_back(arg);
   }
   return args;
-}
-
-// Names and paths may hold any byte; none of them ends the line or steers the terminal.
-std::string one_line(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
 }
 
 // The parser's own text, but for an unknown command: there it only misses a known one.
@@ -55,6 +50,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
   sluice::cli::add_run(app);
+  sluice::cli::add_plan(app);
   sluice::cli::add_inspect(app);
   sluice::cli::add_logits(app);
   sluice::cli::add_tokenize(app);
@@ -65,7 +61,8 @@ int run(int argc, char** argv) {
     app.parse(arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "sluice: %s; see sluice --help\n", one_line(problem(app, error)).c_str());
+    std::fprintf(stderr, "sluice: %s; see sluice --help\n",
+                 sluice::cli::one_line(problem(app, error)).c_str());
     return 2;
   }
   return 0;
@@ -90,7 +87,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "sluice: error: out of memory; use a smaller context (-c) or model\n");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "sluice: error: %s\n", one_line(error.what()).c_str());
+    sluice::cli::print_error(error.what());
   }
   return 1;
 }

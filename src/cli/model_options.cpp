@@ -38,7 +38,9 @@ void add_kv_type(CLI::App& command, const std::string& flag, KvType& type,
 }  // namespace
 
 void ModelOptions::add_to(CLI::App& command) {
-  command.add_option("-m,--model", path, "GGUF file; of a split model the first shard")->required();
+  CLI::Option* model = command.add_option(
+      "-m,--model", name, "GGUF file (of a split model the first shard), or a name: demo-attn");
+  if (name.empty()) model->required();
   command.add_option("-t,--threads", n_threads, "CPU threads (0: all cores)")
       ->check(CLI::Range(0, 1024));
   command
@@ -63,7 +65,7 @@ Model ModelOptions::load() const {
   if (bar.visible()) {
     options.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   }
-  return Model::load(path, options);
+  return Model::load(file(), options);
 }
 
 std::vector<TokenId> ModelOptions::token_ids() const {

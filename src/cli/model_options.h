@@ -6,20 +6,25 @@
 #include <string>
 #include <vector>
 
+#include "cli/model_registry.h"
 #include "sluice/sluice.h"
 
 namespace sluice::cli {
 
 struct ModelOptions {
-  std::string path;
+  std::string name;  // a file, or a name that model_registry.h knows
   std::string tokens;
   int n_threads = 0;
   SessionOptions session;
 
-  // -m, -t, -c, -ctk, -ctv, --prefill-chunk. Must outlive the parse.
+  // -m (required unless there is a name already), -t, -c, -ctk, -ctv, --prefill-chunk. Must outlive
+  // the parse.
   void add_to(CLI::App& command);
   // --tokens
   CLI::Option* add_tokens_to(CLI::App& command);
+
+  // The file of the model; throws as find_model() does.
+  std::string file() const { return find_model(name); }
 
   // With a progress bar on a terminal.
   Model load() const;

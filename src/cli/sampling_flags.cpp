@@ -71,7 +71,9 @@ void SamplingFlags::add_to(CLI::App& command) {
     command.add_option(flag_of(p.name), user.*p.member, cat(p.expected, " (", p.fallback, ")"))
         ->group(group);
   }
-  command.add_option("-s,--seed", user.seed, "seed of the draws (random)")->group(group);
+  command.add_option("-s,--seed", seed, "seed of the draws; -1: a random one (-1)")
+      ->check(CLI::Range(int64_t{-1}, int64_t{sampler::kRandomSeed}))
+      ->group(group);
   command.add_option("--samplers", stages, "order of the stages, such as top_k;top_p;temperature")
       ->group(group);
   command.add_option("--logit-bias", biases, "a token's score, such as 15043+1.5 or 15043-inf")
@@ -100,26 +102,27 @@ void SamplingFlags::add_to(CLI::App& command) {
       ->excludes(endless);
 }
 
-sampler::SamplerOptions SamplingFlags::resolve(const TextModel& model, int n_vocab) const {
+sampler::SamplerOptions SamplingFlags::resolve(const TextModel& model) const {
   sampler::SamplerOptions mine = user;
+  if (seed) mine.seed = static_cast<uint32_t>(*seed);  // -1 is kRandomSeed
   for (const std::string& text : biases) mine.logit_bias.push_back(parse_bias(text));
   if (!stages.empty()) mine.stages = sampler::parse_stage_names(stages);
   const text::Tokenizer& tokenizer = model.tokenizer();
   mine.dry_breakers = encode_breakers(tokenizer, dry_breakers);
   mine.end_of_generation = model.end_tokens();
-  for (TokenId id = tokenizer.n_tokens(); id < n_vocab; ++id) mine.suppressed.push_back(id);
   sampler::SamplerOptions options = sampler::resolve(mine, model.sampling_defaults());
   if (*options.seed == sampler::kRandomSeed) options.seed = std::random_device()() >> 1;
+  sampler::validate(options, tokenizer.n_tokens());
   return options;
 }
 
 std::unique_ptr<text::GrammarMatcher> SamplingFlags::make_matcher(const TextModel& model) const {
   if (!has_grammar()) return nullptr;
   const auto compile = [&]() -> text::Grammar {
-    if (!grammar.empty()) return text::compile_gbnf(grammar);
-    if (!grammar_file.empty()) return text::compile_gbnf(read_text_file(grammar_file));
+    if (grammar) return text::compile_gbnf(*grammar);
+    if (grammar_file) return text::compile_gbnf(read_text_file(*grammar_file));
     return text::compile_json_schema(
-        json_schema.starts_with('@') ? read_text_file(json_schema.substr(1)) : json_schema);
+        json_schema->starts_with('@') ? read_text_file(json_schema->substr(1)) : *json_schema);
   };
   return std::make_unique<text::GrammarMatcher>(std::make_shared<const text::Grammar>(compile()),
                                                 model.make_token_trie(), model.end_tokens());

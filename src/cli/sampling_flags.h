@@ -4,7 +4,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,20 +21,19 @@ struct SamplingFlags {
   std::vector<std::string> biases;        // "15043+1.5", "15043-inf"
   std::vector<std::string> dry_breakers;  // texts; none given: the defaults
   std::string stages;                     // "top_k;top_p;temperature"
-  std::string grammar;                    // GBNF
-  std::string grammar_file;
-  std::string json_schema;  // JSON text, or "@file"
+  std::optional<int64_t> seed;            // -1: drawn
+  std::optional<std::string> grammar;     // GBNF
+  std::optional<std::string> grammar_file;
+  std::optional<std::string> json_schema;  // JSON text, or "@file"
 
   // Must outlive the parse.
   void add_to(CLI::App& command);
 
-  bool has_grammar() const {
-    return !(grammar.empty() && grammar_file.empty() && json_schema.empty());
-  }
+  bool has_grammar() const { return grammar || grammar_file || json_schema; }
 
   // The user's wishes, then the model's, then the defaults; a seed is drawn where none was given.
-  // n_vocab: of the model, which may have more rows than the tokenizer has tokens.
-  sampler::SamplerOptions resolve(const TextModel& model, int n_vocab) const;
+  // Throws Errc::bad_request for what makes no sense.
+  sampler::SamplerOptions resolve(const TextModel& model) const;
 
   // What the answer must match; null where nothing was asked for.
   std::unique_ptr<text::GrammarMatcher> make_matcher(const TextModel& model) const;

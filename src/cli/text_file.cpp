@@ -44,10 +44,4 @@ void require_utf8(std::string_view text, std::string_view what) {
               cat(what, " is not valid UTF-8 from byte ", n_valid, " on; expected text in UTF-8"));
 }
 
-bool is_control(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character[0]);
-  return first < 0x20 || first == 0x7f ||
-         (first == 0xc2 && character.size() == 2 && character[1] < '\xa0');
-}
-
 }  // namespace sluice::cli

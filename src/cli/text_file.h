@@ -13,7 +13,4 @@ std::string read_text_file(const std::string& path);
 // Throws Errc::bad_request, with `what` and the place, unless the text is valid UTF-8.
 void require_utf8(std::string_view text, std::string_view what);
 
-// Whether a character, given as UTF-8, steers a terminal instead of being shown.
-bool is_control(std::string_view character);
-
 }  // namespace sluice::cli

@@ -3,10 +3,11 @@
 #include "cli/text_model.h"
 
 #include <chrono>
-#include <cstdio>
 #include <ctime>
 
+#include "base/check.h"
 #include "base/error.h"
+#include "cli/terminal_text.h"
 #include "gguf/model_file.h"
 #include "model/sampling_defaults.h"
 #include "model/tokenizer_data.h"
@@ -23,17 +24,33 @@ std::chrono::local_seconds local_now() {
   return std::chrono::local_seconds(std::chrono::seconds(now + parts.tm_gmtoff));
 }
 
+text::ChatTemplate read_template(const gguf::Metadata& metadata) {
+  if (!metadata.contains(kTemplateKey)) {
+    throw Error(Errc::bad_request,
+                cat(metadata.origin(),
+                    " has no chat template, so it cannot chat; give a text to continue, with -p "
+                    "and --raw"));
+  }
+  const std::string& source = metadata.get_string(kTemplateKey);
+  try {
+    return text::ChatTemplate(source);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                cat(metadata.origin(), ": ", error.what(),
+                    "; the model cannot chat, but continue a text, with -p and --raw"));
+  }
+}
+
 }  // namespace
 
-TextModel::TextModel(const std::string& path) : TextModel(gguf::ModelFile::open(path).metadata()) {}
+TextModel::TextModel(const std::string& path, Use use)
+    : TextModel(gguf::ModelFile::open(path).metadata(), use) {}
 
-TextModel::TextModel(const gguf::Metadata& metadata)
+TextModel::TextModel(const gguf::Metadata& metadata, Use use)
     : tokenizer_(model::read_tokenizer_data(metadata)),
       sampling_defaults_(model::read_sampling_defaults(metadata)) {
-  if (metadata.contains(kTemplateKey)) chat_template_.emplace(metadata.get_string(kTemplateKey));
-  for (const std::string& warning : tokenizer_.warnings()) {
-    std::fprintf(stderr, "sluice: warning: %s\n", warning.c_str());
-  }
+  if (use == Use::chat) chat_template_.emplace(read_template(metadata));
+  for (const std::string& warning : tokenizer_.warnings()) print_warning(warning);
 }
 
 std::vector<TokenId> TextModel::end_tokens() const {
@@ -46,21 +63,27 @@ std::string TextModel::text_of(std::optional<TokenId> id) const {
 }
 
 std::string TextModel::render(text::ChatInput input) const {
-  if (!chat_template_) {
-    throw Error(Errc::bad_request,
-                "the model has no chat template, so it cannot chat; give a text to continue, with "
-                "-p and --raw");
-  }
+  CHECK(chat_template_);
   input.bos_token = text_of(tokenizer_.bos());
   input.eos_token = text_of(tokenizer_.eos());
   input.now = local_now();
   return chat_template_->render(input);
 }
 
-std::vector<TokenId> TextModel::encode_rendered(const std::string& prompt) const {
+std::vector<TokenId> TextModel::encode(const std::string& text, text::EncodeOptions options) const {
+  std::vector<TokenId> tokens = tokenizer_.encode(text, options);
+  if (options.add_special && tokenizer_.adds_eos()) tokens.pop_back();
+  return tokens;
+}
+
+std::vector<TokenId> TextModel::encode_prompt(const std::string& prompt) const {
   const std::string bos = text_of(tokenizer_.bos());
   const bool has_bos = !bos.empty() && prompt.starts_with(bos);
-  return tokenizer_.encode(prompt, {.add_special = !has_bos, .parse_special = true});
+  return encode(prompt, {.add_special = !has_bos, .parse_special = true});
+}
+
+std::vector<TokenId> TextModel::encode_plain(const std::string& text) const {
+  return encode(text, {.add_special = true, .parse_special = false});
 }
 
 std::shared_ptr<const text::TokenTrie> TextModel::make_token_trie() const {

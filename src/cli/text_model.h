@@ -17,25 +17,32 @@ namespace sluice::cli {
 
 class TextModel {
  public:
-  // Reads only the metadata of the file; what it warns about goes to standard error.
-  explicit TextModel(const std::string& path);
+  enum class Use { chat, plain_text };
+
+  // Reads only the metadata of the file; what it warns about goes to standard error. The chat
+  // template is looked at only for a chat, which throws where there is none or a broken one.
+  TextModel(const std::string& path, Use use);
 
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   std::vector<TokenId> end_tokens() const;
   const sampler::SamplerOptions& sampling_defaults() const { return sampling_defaults_; }
-  bool has_chat_template() const { return chat_template_.has_value(); }
 
   // The prompt for a conversation; the texts of bos and eos and the present time are filled in.
-  // Throws Errc::bad_request where there is no template, or where it refuses the conversation.
+  // Throws Errc::bad_request where the template refuses the conversation.
   std::string render(text::ChatInput input) const;
-  // Its tokens: the control tokens of the template count as such, and bos is not added twice.
-  std::vector<TokenId> encode_rendered(const std::string& prompt) const;
+
+  // The tokens of a text to be continued: control tokens in it count as such, bos is not added
+  // twice, and eos never.
+  std::vector<TokenId> encode_prompt(const std::string& prompt) const;
+  // Those of a text to be scored: here control tokens are text like any other.
+  std::vector<TokenId> encode_plain(const std::string& text) const;
 
   // The bytes of all tokens that stand for text.
   std::shared_ptr<const text::TokenTrie> make_token_trie() const;
 
  private:
-  explicit TextModel(const gguf::Metadata& metadata);
+  TextModel(const gguf::Metadata& metadata, Use use);
+  std::vector<TokenId> encode(const std::string& text, text::EncodeOptions options) const;
   std::string text_of(std::optional<TokenId> id) const;
 
   text::Tokenizer tokenizer_;

@@ -30,6 +30,19 @@ inline Outcome run_sluice(const Args& args, ProcessOptions options = {}) {
   return run_process(Args{SLUICE_BINARY} + args, options);
 }
 
+// With a text as its standard input, through a pipe.
+inline Outcome run_sluice_on(const std::string& input, const Args& args,
+                             ProcessOptions options = {}) {
+  std::array<int, 2> ends;
+  if (input.size() > 60000 || ::pipe2(ends.data(), O_CLOEXEC) != 0) std::abort();
+  if (::write(ends[1], input.data(), input.size()) < 0) std::abort();
+  ::close(ends[1]);
+  options.in_child = [&] { ::dup2(ends[0], 0); };
+  const Outcome outcome = run_sluice(args, options);
+  ::close(ends[0]);
+  return outcome;
+}
+
 inline testing::AssertionResult succeeded(const Outcome& outcome) {
   if (outcome.exit_code == 0) return testing::AssertionSuccess();
   return testing::AssertionFailure() << outcome;

@@ -85,7 +85,7 @@ TEST_F(Request, WithANumberOutOfRangeNamesTheFlagAndTheRange) {
   const auto run = [&](const Args& flags) {
     return run_sluice(Args{"run", "-m", path, "--tokens", "1"} + flags);
   };
-  EXPECT_TRUE(misused(run({"-n", "-1"}), {"--predict", "-1", "0 to "}));
+  EXPECT_TRUE(misused(run({"-n", "-2"}), {"--predict", "-2", "-1 to "}));
   EXPECT_TRUE(misused(run({"-n", "1.5"}), {"--predict", "1.5"}));
   EXPECT_TRUE(misused(run_sluice({"logits", "-m", path, "--tokens", "1", "--top", "0"}),
                       {"--top", "0", "1 to "}));
@@ -100,7 +100,7 @@ TEST_F(Request, WithFlagsThatExcludeEachOtherNamesBoth) {
 
 TEST_F(Request, WithAnUnknownFlagNamesIt) {
   expect_misused({"--tokens", "1", "--temperature", "1"}, {"--temperature"});
-  expect_misused({"--tokens", "1", "extra"}, {"extra"});
+  EXPECT_TRUE(misused(run_sluice({"logits", "-m", path, "--tokens", "1", "extra"}), {"extra"}));
   EXPECT_TRUE(misused(run_sluice({"inspect", path, "--verbose"}), {"--verbose"}));
   EXPECT_TRUE(misused(run_sluice({"--verbose"}), {"--verbose"}));
   EXPECT_TRUE(misused(run_sluice({"quantize", path, path, "F16", "more"}), {"more"}));
@@ -108,7 +108,6 @@ TEST_F(Request, WithAnUnknownFlagNamesIt) {
 
 TEST_F(Request, WithAFlagMissingNamesIt) {
   EXPECT_TRUE(misused(run_sluice({"logits", "--tokens", "1"}), {"--model"}));
-  EXPECT_TRUE(misused(run_sluice({"run", "-m", path}), {"--tokens"}));
   EXPECT_TRUE(misused(run_sluice({"run", "-m", path, "--tokens"}), {"--tokens"}));
   EXPECT_TRUE(misused(run_sluice({"run", "--tokens", "1", "-m"}), {"--model"}));
   EXPECT_TRUE(misused(run_sluice({"inspect"}), {"file"}));

@@ -1,6 +1,8 @@
 // Prints one line of JSON for each text that a random-weight model wrote under a random schema:
 // {"seed": ..., "schema": ..., "output": "..."}. schema_test.mjs lets a validator judge them.
 //   generate_constrained N_SCHEMAS N_TEXTS [FIRST_SEED]
+//   generate_constrained --accept     whether the JSON strings on standard input hold JSON
+//   themselves
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <cstdlib>
@@ -44,13 +46,27 @@ bool write_texts(uint64_t seed, size_t n_texts, const std::shared_ptr<const Toke
   return true;
 }
 
+// One JSON string a line.
+int accept_all() {
+  size_t n = 0;
+  for (std::string line; std::getline(std::cin, line); ++n) {
+    const auto text = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (text.is_string() && nlohmann::json::accept(text.get_ref<const std::string&>())) continue;
+    std::cerr << line << "\n";
+    return 1;
+  }
+  std::cout << "nlohmann-json accepts " << n << " texts\n";
+  return 0;
+}
+
 }  // namespace
 }  // namespace sluice::text::test
 
 int main(int argc, char** argv) {
   using namespace sluice::text;
+  if (argc == 2 && std::string(argv[1]) == "--accept") return test::accept_all();
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s N_SCHEMAS N_TEXTS [FIRST_SEED]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s N_SCHEMAS N_TEXTS [FIRST_SEED] | --accept\n", argv[0]);
     return 2;
   }
   const uint64_t n_schemas = std::strtoull(argv[1], nullptr, 10);
