@@ -18,7 +18,10 @@ endif()
 target_compile_options(sluice_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${warnings};${arithmetic}>)
 target_include_directories(sluice_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 
+# For what is compiled more often than anybody waits for it to run: tests and the command line.
+set(cool_optimisation -O1)
 if(SLUICE_SANITIZE)
+  set(cool_optimisation -O0)
   set(sanitize -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_compile_options(sluice_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${sanitize}>)
   target_link_options(sluice_options INTERFACE -fsanitize=${SLUICE_SANITIZE})
