@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import termios
 import time
 
 PATIENCE_SECONDS = 60
@@ -54,11 +55,19 @@ class Terminal:
         """What the screen shows, without the empty lines at the end."""
         return self.run("capture-pane", "-p", *flags).rstrip("\n").split("\n")
 
+    def is_editing(self):
+        """Whether the line editor reads. It prompts first: what is typed between shows up twice."""
+        tty = os.open(self.run("list-panes", "-F", "#{pane_tty}").strip(), os.O_RDWR | os.O_NOCTTY)
+        try:
+            return not termios.tcgetattr(tty)[3] & termios.ICANON
+        finally:
+            os.close(tty)
+
     def wait(self, condition, what):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             lines = self.lines()
-            if condition(lines):
+            if condition(lines) and (lines[-1] not in (">", "...") or self.is_editing()):
                 return lines
             time.sleep(0.02)
         raise Failure(f"expected {what}; the screen shows\n  " + "\n  ".join(self.lines()))
