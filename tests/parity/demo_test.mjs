@@ -1,5 +1,6 @@
 // The shipped demo models in llama.cpp: both load there; demo-attn gives the same probabilities in both
-// engines where it answers held-out questions (within a question, which it never learned to continue, its
+// engines where it gives the expected answer to held-out questions (within a question, or in an answer it
+// would not write, which it never learned to continue, its
 // probabilities are amplified rounding in either engine); demo-hybrid, which sluice does not run yet, gives those of transformers
 // there (golden vectors of the very weights in the file).
 //

@@ -16,9 +16,9 @@
 // `out` receives float64, little endian, [positions, vocab]: the natural log-probabilities after
 // tokens[0..i]. Prints one JSON line per job, in order:
 //   {"job", "vocab", "positions", "greedy": [id...], "margin", "eog"}    or    {"job", "error"}
-import { readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { writeFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { serve_jobs } from "./llama_jobs.mjs";
 
 // ggml's type ids for the KV cache.
 const kKvTypes = { f32: 0, f16: 1, bf16: 30, q8_0: 8, q4_0: 2 };
@@ -127,36 +127,4 @@ async function run_job(llama, job) {
   }
 }
 
-async function main([npm_dir, job_file]) {
-  // llama.cpp rotates (Hadamard) what it puts into a quantised KV cache; off, so that q8_0 means
-  // the plain format.
-  process.env.LLAMA_ATTN_ROT_DISABLE = "1";
-  const entry = join(resolve(npm_dir), "node_modules/node-llama-cpp/dist/index.js");
-  const { getLlama } = await import(pathToFileURL(entry).href);
-  const complaints = [];
-  const llama = await getLlama({
-    gpu: false,
-    build: "never",
-    skipDownload: true,
-    progressLogs: false,
-    maxThreads: 0,
-    logLevel: "error",
-    logger: (_, message) => complaints.push(message.trim()),
-  });
-  const { jobs } = JSON.parse(readFileSync(job_file, "utf8"));
-  for (const [index, job] of jobs.entries()) {
-    complaints.length = 0;
-    let answer;
-    try {
-      answer = await run_job(llama, job);
-    } catch (error) {
-      // llama.cpp's own reason arrives after the exception.
-      await new Promise((done) => setTimeout(done, 50));
-      answer = { error: [error.message, ...complaints].join("; ") };
-    }
-    process.stdout.write(JSON.stringify({ job: index, ...answer }) + "\n");
-  }
-  await llama.dispose();
-}
-
-await main(process.argv.slice(2));
+await serve_jobs(process.argv.slice(2), run_job, { maxThreads: 0 });

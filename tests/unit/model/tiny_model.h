@@ -7,6 +7,7 @@
 
 #include "model/model.h"
 #include "model/synth.h"
+#include "support/error_of.h"
 #include "unit/gguf/temp_dir.h"
 
 namespace sluice::model::test {
@@ -48,19 +49,7 @@ inline void write_tiny(const std::string& path, const std::string& architecture,
   write_synthetic_model(path, tiny_options(architecture, mix, seed), pool, {});
 }
 
-// The text of the Error that `action` throws, which must have this code and be one line.
-template <typename Action>
-std::string error_of(Errc code, const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "expected an Error, but nothing was thrown";
-  return "";
-}
+using sluice::test::error_of;
 
 inline void expect_contains(const std::string& text, const std::string& part,
                             const std::string& what = "") {

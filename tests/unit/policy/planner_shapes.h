@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "policy/planner.h"
+#include "support/error_of.h"
 
 namespace sluice::policy::planner_test {
 
@@ -130,19 +131,7 @@ inline Hardware random_hardware(Random& random) {
   return h;
 }
 
-// The text of the Error that `action` throws, which must have this code and be one line.
-template <typename Action>
-std::string error_of(Errc code, const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "expected an Error, but nothing was thrown";
-  return "";
-}
+using sluice::test::error_of;
 
 inline testing::AssertionResult says(const std::string& text,
                                      const std::vector<std::string>& parts) {

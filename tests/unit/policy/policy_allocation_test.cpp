@@ -1,35 +1,13 @@
 // Nothing is allocated after construction: all that the program requests is counted here.
 // SPDX-License-Identifier: Apache-2.0
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "policy/prefetch.h"
+#include "support/count_allocations.h"
 #include "unit/policy/traces.h"
-
-namespace {
-
-std::atomic<uint64_t> n_requests{0};
-
-void* counted_alloc(size_t n) {
-  ++n_requests;
-  if (void* block = std::malloc(n > 0 ? n : 1)) return block;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-// Not inline, so that GCC pairs them; the array forms call these.
-[[gnu::noinline]] void* operator new(size_t n) { return counted_alloc(n); }
-[[gnu::noinline]] void* operator new(size_t n, const std::nothrow_t&) noexcept {
-  ++n_requests;
-  return std::malloc(n > 0 ? n : 1);
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
-[[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
 
 namespace sluice::policy::test {
 namespace {
+
+using sluice::test::n_requests;
 
 TEST(PolicyAllocation, TheCounterCounts) {
   const uint64_t before = n_requests;

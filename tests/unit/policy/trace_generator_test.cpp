@@ -43,7 +43,7 @@ int n_distinct(const RoutingTrace& trace, int layer) {
 }
 
 TEST(TraceGenerator, HitRatesLieWithinTwoPointsOfTheRecordedOnes) {
-  for (const uint64_t seed : {2, 3, 6}) {
+  for (uint64_t seed = 2; seed <= 10; ++seed) {
     const RoutingTrace trace = like_recorded(seed);
     for (const Figures& known : kKnown) {
       EXPECT_NEAR(hit_percent(trace, PolicyKind::lru, known.percent), known.lru, 2.0)
@@ -54,6 +54,23 @@ TEST(TraceGenerator, HitRatesLieWithinTwoPointsOfTheRecordedOnes) {
   }
 }
 
+// Of the first ten seeds the first strays by up to five points; their mean does not.
+TEST(TraceGenerator, OverManySeedsTheMeanHitRatesLieWithinTwoPointsToo) {
+  constexpr int kSeeds = 10;
+  for (const Figures& known : kKnown) {
+    double lru = 0;
+    double belady = 0;
+    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      const RoutingTrace trace = like_recorded(seed);
+      lru += hit_percent(trace, PolicyKind::lru, known.percent) / kSeeds;
+      belady += belady_percent(trace, known.percent, Sharing::per_layer) / kSeeds;
+    }
+    EXPECT_NEAR(lru, known.lru, 2.0) << known.percent << " %";
+    EXPECT_NEAR(belady, known.belady, 2.0) << known.percent << " %";
+  }
+}
+
+// The recording has 38, 29, 27 and 24 per cent; the generator keeps a little more over 64 steps.
 TEST(TraceGenerator, OverlapsFallWithTheLagAsRecorded) {
   const RoutingTrace trace = like_recorded(3);
   EXPECT_NEAR(overlap(trace, 1, 28), 38, 3);

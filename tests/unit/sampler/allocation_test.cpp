@@ -2,37 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "sampler/sampler.h"
+#include "support/count_allocations.h"
 #include "unit/sampler/logits.h"
-
-namespace {
-
-std::atomic<uint64_t> n_requests{0};
-
-void* counted_alloc(size_t n) {
-  ++n_requests;
-  if (void* block = std::malloc(n > 0 ? n : 1)) return block;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-// The array forms call these; the one that does not throw would else be a sanitizer's, whose blocks
-// free() refuses. Not inline, and free() by itself, so that GCC pairs them.
-void* operator new(size_t n) { return counted_alloc(n); }
-void* operator new(size_t n, const std::nothrow_t&) noexcept {
-  ++n_requests;
-  return std::malloc(n > 0 ? n : 1);
-}
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, size_t) noexcept { std::free(block); }
 
 namespace sluice::sampler::test {
 namespace {
+
+using sluice::test::n_requests;
 
 uint64_t requests_of_later_tokens(SamplerOptions options) {
   constexpr size_t kVocab = 5000;
