@@ -1,6 +1,6 @@
 // CHECK for promises our own code makes to itself, on in release builds too; DCHECK for inner
-// loops. Never for input from outside: that is an Error (error.h). SPDX-License-Identifier:
-// Apache-2.0
+// loops. Never for input from outside: that is an Error (error.h).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace sluice {

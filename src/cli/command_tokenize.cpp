@@ -1,5 +1,6 @@
 // sluice tokenize: the tokens of a text, or the text of tokens. Reads of the model file what it
-// says about its tokenizer, and nothing else. SPDX-License-Identifier: Apache-2.0
+// says about its tokenizer, and nothing else.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <memory>
 

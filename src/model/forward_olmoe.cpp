@@ -1,5 +1,6 @@
 // olmoe (OLMoE-1B-7B): q and k are normalised over all heads at once, and router weights stay as
-// the softmax left them. SPDX-License-Identifier: Apache-2.0
+// the softmax left them.
+// SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 #include "model/architecture.h"
 

@@ -1,5 +1,6 @@
 // See planner.h. This file decides: which workload, which mode, and why; planner_weigh.cpp says
-// what there is to choose from. SPDX-License-Identifier: Apache-2.0
+// what there is to choose from.
+// SPDX-License-Identifier: Apache-2.0
 #include "policy/planner.h"
 
 #include <algorithm>

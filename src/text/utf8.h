@@ -1,6 +1,6 @@
 // UTF-8 as Unicode defines it: shortest forms only, no surrogates, nothing above U+10FFFF. Says
-// what stands at the beginning of a byte string; converts nothing. SPDX-License-Identifier:
-// Apache-2.0
+// what stands at the beginning of a byte string; converts nothing.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // libFuzzer entry for the tokenizers: any bytes can be encoded, with and without special tokens,
 // and come back whole; a stream makes valid UTF-8 of them. The vocabularies are fixed, the first
-// byte picks one. SPDX-License-Identifier: Apache-2.0
+// byte picks one.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 // x += sum_k w_k down_k(SwiGLU(gate_k a, up_k a)) + the shared expert, on the CPU. Tokens are
 // grouped by expert, so that each expert's weights are read once per step however many rows chose
-// it. SPDX-License-Identifier: Apache-2.0
+// it.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>

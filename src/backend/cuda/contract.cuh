@@ -1,6 +1,7 @@
 // The numeric contract's float steps on the device. Every operation is an intrinsic with a rounding
 // of its own, so nothing here can be contracted, reordered or flushed to zero: the bits are those
-// of quant/ on the CPU. SPDX-License-Identifier: Apache-2.0
+// of quant/ on the CPU.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 namespace sluice::backend::cuda {

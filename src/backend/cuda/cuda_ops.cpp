@@ -1,6 +1,6 @@
 // The CUDA side of the Ops seam. The device computes the numeric contract's activation steps so
-// far; a whole model does not run on it yet, and asking for that says so. SPDX-License-Identifier:
-// Apache-2.0
+// far; a whole model does not run on it yet, and asking for that says so.
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/ops.h"
 #include "base/error.h"
 

@@ -1,6 +1,7 @@
 // Byte-level byte-pair encoding: a piece of text begins as its bytes, and the adjacent pair that
 // training merged first is merged, again and again. Knows neither pre-tokenizers nor special
-// tokens. SPDX-License-Identifier: Apache-2.0
+// tokens.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>

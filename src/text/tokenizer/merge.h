@@ -1,6 +1,7 @@
 // Merging adjacent pairs of symbols, lowest rank first and leftmost first among equals: what
 // byte-level BPE and SentencePiece's BPE have in common. Symbols are numbers; what they stand for
-// is the caller's matter. SPDX-License-Identifier: Apache-2.0
+// is the caller's matter.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Text to token ids and back, as the model's family does it. The tokenizer of a model is one
-// object, built once from what the file says (tokenizer_data.h). SPDX-License-Identifier:
-// Apache-2.0
+// object, built once from what the file says (tokenizer_data.h).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

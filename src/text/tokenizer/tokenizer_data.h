@@ -1,6 +1,7 @@
 // What a model file says about its tokenizer, as plain values. Knows no file format: model/ fills
 // it from GGUF keys, tests by hand. What is missing stays missing; the defaults are the
-// Tokenizer's. SPDX-License-Identifier: Apache-2.0
+// Tokenizer's.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

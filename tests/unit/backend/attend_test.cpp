@@ -1,6 +1,7 @@
 // Ops::attend against float64, in two halves so that both bounds stay sharp: the cache holds norm
 // and rope of k (and v) up to the rounding of its type, and the output is the softmax formula over
-// what the cache holds, up to roundings of f32. SPDX-License-Identifier: Apache-2.0
+// what the cache holds, up to roundings of f32.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "unit/backend/attention.h"

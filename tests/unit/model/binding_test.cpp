@@ -1,6 +1,7 @@
 // Binding a file's tensors to a model: what each architecture makes of a sound file, and that a
 // file with a tensor missing, misshapen, of a wrong type or too many is refused by that tensor's
-// name. SPDX-License-Identifier: Apache-2.0
+// name.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,6 +1,7 @@
 // No template may hang, exhaust memory or overflow the stack: each limit, reached on every way
 // there is to it, ends quickly with an Error that names the limit. Most run with the default
-// limits. SPDX-License-Identifier: Apache-2.0
+// limits.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <chrono>

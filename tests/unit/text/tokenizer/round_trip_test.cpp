@@ -1,5 +1,6 @@
 // Nothing is lost: 10,000 random strings, of all bytes and many scripts, through every
-// pre-tokenizer and through llama's tokenizer and back. SPDX-License-Identifier: Apache-2.0
+// pre-tokenizer and through llama's tokenizer and back.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,6 @@
 // Special tokens in text: found longest first, as cutting them out one after another would find
-// them. SPDX-License-Identifier: Apache-2.0
+// them.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>
