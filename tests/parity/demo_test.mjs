@@ -1,8 +1,8 @@
 // The shipped demo models in llama.cpp: both load there; demo-attn gives the same probabilities in both
-// engines where it gives the expected answer to held-out questions (within a question, or in an answer it
-// would not write, which it never learned to continue, its
-// probabilities are amplified rounding in either engine); demo-hybrid, which sluice does not run yet, gives those of transformers
-// there (golden vectors of the very weights in the file).
+// engines where it gives the expected answer to held-out questions; demo-hybrid, which sluice does not run
+// yet, gives those of transformers there (golden vectors of the very weights in the file). Within a question,
+// or in an answer spelled as it never would, demo-attn's probabilities are amplified rounding in either
+// engine: it was trained on its answers alone.
 //
 //   node demo_test.mjs --sluice PROGRAM --work DIR --models DIR --data DIR
 // SPDX-License-Identifier: Apache-2.0
