@@ -3,6 +3,8 @@
 #include "policy/expert_cache.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -15,7 +17,8 @@ namespace sluice::policy {
 namespace {
 
 constexpr double kNoCeiling = std::numeric_limits<double>::infinity();
-constexpr double kCeiling = 1.25;            // times the highest victim of the last step
+constexpr double kCeiling = 1.25;  // times the highest victim of the last step
+constexpr size_t kBuckets = 128;
 constexpr double kAdmissionRate = 1.0 / 32;  // of the mean of admissions per step
 
 // What a layer keeps against the others of its pool.
@@ -56,19 +59,21 @@ ExpertCache::ExpertCache(const CacheOptions& options)
   CHECK(n_experts_ >= 1 && !options_.layers.empty());
   const auto n_layers = options_.layers.size();
   const size_t n = n_layers * static_cast<size_t>(n_experts_);
+  layers_per_id_ = (uint64_t{1} << kFraction) / static_cast<uint64_t>(n_experts_) + 1;
   slot_.assign(n, -1);
-  used_.assign(n, 0);
+  for (std::vector<uint64_t>* set : {&resident_, &pinned_, &used_, &asked_}) {
+    set->assign((n + 63) / 64, 0);
+  }
   n_rows_.assign(n, 0);
   uses_.assign(n, 0);
-  resident_.assign(n, 0);
-  place_.assign(n, 0);
   n_resident_.assign(n_layers, 0);
-  uses_now_.reserve(n);
+  use_.resize(n);
   misses_.reserve(n);
-  missed_ids_.reserve(n);
+  missed_ids_.assign(n, 0);
   values_.assign(n, 0.0);
   moves_.reserve(n);
   make_pools();
+  bar_.assign(pools_.size(), 0.0);
   ReplacementShape shape{static_cast<int>(n_layers), n_experts_, pool_of_,
                          std::vector<int>(pools_.size(), 0)};
   for (size_t l = 0; l < n_layers; ++l) {
@@ -80,6 +85,7 @@ ExpertCache::ExpertCache(const CacheOptions& options)
   queue_ = std::make_unique<VictimQueue>(n_experts_, pool_of_);
   for (size_t l = 0; l < n_layers; ++l) {
     for (int e = 0; options_.layers[l].pinned && e < n_experts_; ++e) {
+      flip(pinned_, id_of(static_cast<int>(l), e));
       take_slot(id_of(static_cast<int>(l), e), -1);
     }
   }
@@ -135,7 +141,9 @@ void ExpertCache::begin_step(Phase phase, int n_rows) {
   rows_in_step_ = phase == Phase::prefill ? n_rows : 1;
   is_token_ = n_rows == 1 || phase == Phase::decode;
   ++step_;
-  uses_now_.clear();
+  n_uses_ = 0;
+  any_missed_ = false;
+  std::fill(used_.begin(), used_.end(), 0);
 }
 
 int ExpertCache::touch(LayerId layer, std::span<const RoutedExpert> routed) {
@@ -145,16 +153,17 @@ int ExpertCache::touch(LayerId layer, std::span<const RoutedExpert> routed) {
   for (size_t rank = 0; rank < routed.size(); ++rank) {
     const int id = id_of(layer.value, routed[rank].expert.value);
     const auto i = static_cast<size_t>(id);
-    n_hits += slot_[i] >= 0;
-    if (used_[i] == stamp()) {
+    n_hits += has(resident_, id);
+    if (has(used_, id)) {
       ++n_rows_[i];
       continue;
     }
-    used_[i] = stamp();
+    flip(used_, id);
     n_rows_[i] = 1;
     ++uses_[i];
-    uses_now_.push_back({id, static_cast<float>(rank) / n, 1.0f});
+    use_[n_uses_++] = {id, static_cast<float>(rank) / n, 1.0f};
   }
+  any_missed_ |= static_cast<size_t>(n_hits) < routed.size();
   counts_.n_lookups += routed.size();
   counts_.n_hits += static_cast<uint64_t>(n_hits);
   return n_hits;
@@ -165,66 +174,91 @@ std::span<const Move> ExpertCache::end_step() {
   in_step_ = false;
   moves_.clear();
   moved_bytes_ = 0;
+  const std::span<Use> uses = std::span(use_).first(n_uses_);
   if (rows_in_step_ > 1) {
     const float scale = 1.0f / static_cast<float>(rows_in_step_);
-    for (Use& use : uses_now_) {
+    for (Use& use : uses) {
       use.share = static_cast<float>(n_rows_[static_cast<size_t>(use.id)]) * scale;
     }
   }
-  replacement_->observe(uses_now_, is_token_);
-  missed_ids_.clear();
-  for (const Use& use : uses_now_) {
-    if (slot_[static_cast<size_t>(use.id)] < 0) missed_ids_.push_back(use.id);
-  }
-  if (!missed_ids_.empty()) admit_misses();
+  replacement_->observe(uses, is_token_);
+  if (any_missed_) admit_misses();
   admissions_ += kAdmissionRate * (static_cast<double>(moves_.size()) - admissions_);
   return moves_;
 }
 
 void ExpertCache::admit_misses() {
-  replacement_->values(missed_ids_, values_);
-  misses_.clear();
-  for (size_t i = 0; i < missed_ids_.size(); ++i) misses_.push_back({values_[i], missed_ids_[i]});
-  std::sort(misses_.begin(), misses_.end(), [](const Miss& a, const Miss& b) {
-    return a.value != b.value ? a.value > b.value : a.id < b.id;
-  });
   // Who leaves is seldom worth much more than who left last time, so most need no closer look.
   const double ceiling = highest_victim_ * kCeiling;
   line_up_residents(replacement_->is_probability() && ceiling > 0.0 ? ceiling : kNoCeiling);
   highest_victim_ = 0.0;
+  residence_ = n_slots_ / std::max(admissions_, 1.0);
+  list_misses();
+  sort_misses();
   for (const Miss& miss : misses_) admit(miss.id, miss.value);
 }
 
-// Who may leave: the residents that this step did not use, or those of them worth less than
-// `ceiling`.
-void ExpertCache::line_up_residents(double ceiling) {
-  ceiling_ = ceiling;
-  const std::span<const double> least = replacement_->least_values();
-  for (int l = 0; l < static_cast<int>(options_.layers.size()); ++l) {
-    const auto layer = static_cast<size_t>(l);
-    const int* const residents = resident_.data() + id_of(l, 0);
-    const std::span<int> ids = queue_->ids(l);
-    size_t n = 0;
-    for (int i = 0; i < (options_.layers[layer].pinned ? 0 : n_resident_[layer]); ++i) {
-      ids[n] = residents[i];  // stays only if counted; the list has room for all
-      n += !protected_now(residents[i]) & (least[static_cast<size_t>(residents[i])] < ceiling);
-    }
-    replacement_->values(ids.first(n), queue_->values(l));
-    queue_->set_layer(l, static_cast<int>(n), n_resident_[layer] - floor_[layer]);
+// Lists those missed, without those that can displace nobody.
+void ExpertCache::list_misses() {
+  for (size_t w = 0; w < used_.size(); ++w) asked_[w] = used_[w] & ~resident_[w];
+  const size_t n = replacement_->list_below(kNoCeiling, asked_, missed_ids_, values_);
+  for (size_t p = 0; p < pools_.size(); ++p) {
+    const double least = std::min(queue_->least(static_cast<int>(p)), ceiling_);
+    bar_[p] = pools_[p].free_.empty() ? least : -kNoCeiling;
   }
-  queue_->ready();
+  n_missed_ = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const auto pool = static_cast<size_t>(pool_of_[static_cast<size_t>(layer_of(missed_ids_[i]))]);
+    const bool is_kept = values_[i] > bar_[pool];  // no branch: nobody could guess it
+    values_[n_missed_] = values_[i];
+    missed_ids_[n_missed_] = missed_ids_[i];
+    n_missed_ += is_kept;
+  }
 }
 
-const VictimQueue::Entry* ExpertCache::find_victim(int layer) {
+// The most valuable first. Spread over buckets, few to each: comparisons alone took three times as
+// long, since they cannot be guessed.
+void ExpertCache::sort_misses() {
+  const std::span<const double> values = std::span(values_).first(n_missed_);
+  misses_.resize(n_missed_);
+  if (values.empty()) return;
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double highest = *high;
+  const double scale = highest > *low ? static_cast<double>(kBuckets - 1) / (highest - *low) : 0.0;
+  const auto bucket_of = [&](double v) { return static_cast<size_t>((highest - v) * scale); };
+  std::array<uint32_t, kBuckets + 1> end = {};  // of each bucket, once it is filled
+  for (const double value : values) ++end[bucket_of(value) + 1];
+  for (size_t b = 0; b < kBuckets; ++b) end[b + 1] += end[b];
+  for (size_t i = 0; i < values.size(); ++i) {
+    misses_[end[bucket_of(values[i])]++] = {values[i], missed_ids_[i]};
+  }
+  for (size_t b = 0, begin = 0; b < kBuckets; begin = end[b++]) {
+    if (end[b] - begin < 2) continue;
+    std::sort(misses_.data() + begin, misses_.data() + end[b], [](const Miss& x, const Miss& y) {
+      return x.value != y.value ? x.value > y.value : x.id < y.id;
+    });
+  }
+}
+
+// Who may leave: the residents that this step did not use and that are worth less than `ceiling`.
+void ExpertCache::line_up_residents(double ceiling) {
+  ceiling_ = ceiling;
+  for (size_t w = 0; w < asked_.size(); ++w) asked_[w] = resident_[w] & ~(used_[w] | pinned_[w]);
+  for (size_t l = 0; l < n_resident_.size(); ++l) {
+    queue_->spare()[l] = n_resident_[l] - floor_[l];
+  }
+  queue_->ready(replacement_->list_below(ceiling, asked_, queue_->ids(), queue_->values()));
+}
+
+// For an expert of the value `newcomer`.
+const VictimQueue::Entry* ExpertCache::find_victim(int layer, double newcomer) {
   const VictimQueue::Entry* victim = queue_->lowest_for(layer);
-  if (ceiling_ != kNoCeiling && (victim == nullptr || victim->value >= ceiling_)) {
+  if (victim == nullptr && ceiling_ != kNoCeiling && replacement_->displaces(newcomer, ceiling_)) {
     line_up_residents(kNoCeiling);
     victim = queue_->lowest_for(layer);
   }
   return victim;
 }
-
-double ExpertCache::residence() const { return n_slots_ / std::max(admissions_, 1.0); }
 
 bool ExpertCache::has_free_slot(int layer) const {
   const auto l = static_cast<size_t>(layer);
@@ -240,10 +274,10 @@ void ExpertCache::admit(int id, double value) {
   if (bytes > options_.max_copy_bytes - moved_bytes_) return;
   const bool is_free = has_free_slot(layer);
   // None: only experts of this step could leave.
-  const VictimQueue::Entry* const victim = is_free ? nullptr : find_victim(layer);
+  const VictimQueue::Entry* const victim = is_free ? nullptr : find_victim(layer, value);
   if (!is_free && (victim == nullptr || !replacement_->displaces(value, victim->value))) return;
   const double gain = is_free ? value : value - victim->value;
-  if (replacement_->is_probability() && gain * residence() < options_.copy_cost) return;
+  if (replacement_->is_probability() && gain * residence_ < options_.copy_cost) return;
   const int victim_id = is_free ? -1 : victim->id;
   if (!is_free) {
     highest_victim_ = std::max(highest_victim_, victim->value);
@@ -256,36 +290,29 @@ void ExpertCache::admit(int id, double value) {
 void ExpertCache::take_slot(int id, int victim) {
   const auto l = static_cast<size_t>(layer_of(id));
   Pool& pool = pools_[static_cast<size_t>(pool_of_[l])];
-  Move move{key_of(id), {}, victim >= 0, pool_of_[l], {}};
+  Move& move = moves_.emplace_back();
+  move.in = key_of(id);
+  move.pool = pool_of_[l];
+  move.evicts = victim >= 0;
   int& slot = slot_[static_cast<size_t>(id)];
   if (victim >= 0) {
     slot = std::exchange(slot_[static_cast<size_t>(victim)], -1);
     move.out = key_of(victim);
-    leave(victim);
+    flip(resident_, victim);
+    --n_resident_[static_cast<size_t>(move.out.layer.value)];
     replacement_->evicted(victim);
   } else {
     slot = pool.free_.back();
     pool.free_.pop_back();
     if (n_resident_[l] < floor_[l]) --pool.n_reserved;
   }
-  place_[static_cast<size_t>(id)] = n_resident_[l];
-  resident_[static_cast<size_t>(id_of(static_cast<int>(l), n_resident_[l]++))] = id;
-  if (!options_.layers[l].pinned) replacement_->admitted(id);
   move.slot = SlotId(slot);
-  moves_.push_back(move);
+  flip(resident_, id);
+  ++n_resident_[l];
+  if (!options_.layers[l].pinned) replacement_->admitted(id);
   moved_bytes_ += options_.layers[l].expert_bytes;
   ++counts_.n_copies;
   counts_.copied_bytes += options_.layers[l].expert_bytes;
-}
-
-// The last one of its layer's list takes its place.
-void ExpertCache::leave(int id) {
-  const int layer = layer_of(id);
-  const int last =
-      resident_[static_cast<size_t>(id_of(layer, --n_resident_[static_cast<size_t>(layer)]))];
-  const int place = place_[static_cast<size_t>(id)];
-  resident_[static_cast<size_t>(id_of(layer, place))] = last;
-  place_[static_cast<size_t>(last)] = place;
 }
 
 }  // namespace sluice::policy

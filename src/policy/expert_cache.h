@@ -109,20 +109,28 @@ class ExpertCache {
   };
 
   int id_of(int layer, int expert) const { return layer * n_experts_ + expert; }
-  int layer_of(int id) const { return id / n_experts_; }
-  ExpertKey key_of(int id) const { return {LayerId(layer_of(id)), ExpertId(id % n_experts_)}; }
-  bool protected_now(int id) const { return used_[static_cast<size_t>(id)] == stamp(); }
-  uint32_t stamp() const { return static_cast<uint32_t>(step_); }
+  int layer_of(int id) const {
+    return static_cast<int>(static_cast<uint64_t>(id) * layers_per_id_ >> kFraction);
+  }
+  ExpertKey key_of(int id) const {
+    return {LayerId(layer_of(id)), ExpertId(id - id_of(layer_of(id), 0))};
+  }
+  static bool has(const std::vector<uint64_t>& set, int id) {
+    return ((set[static_cast<size_t>(id) / 64] >> (id % 64)) & 1) != 0;
+  }
+  static void flip(std::vector<uint64_t>& set, int id) {
+    set[static_cast<size_t>(id) / 64] ^= uint64_t{1} << (id % 64);
+  }
 
   void make_pools();
   void admit_misses();
+  void list_misses();
+  void sort_misses();
   void line_up_residents(double ceiling);
-  const VictimQueue::Entry* find_victim(int layer);
+  const VictimQueue::Entry* find_victim(int layer, double newcomer);
   void admit(int id, double value);
   void take_slot(int id, int victim);
-  void leave(int id);
   bool has_free_slot(int layer) const;
-  double residence() const;  // steps for which an expert stays, on the average
 
   CacheOptions options_;
   int n_experts_;
@@ -132,27 +140,33 @@ class ExpertCache {
   int n_slots_ = 0;  // of all layers that are not pinned
   std::unique_ptr<Replacement> replacement_;
   std::unique_ptr<VictimQueue> queue_;
-  std::vector<int> slot_;         // by id, -1: not resident
-  std::vector<uint32_t> used_;    // by id, the last step that used it, modulo 2^32
-  std::vector<uint32_t> n_rows_;  // by id, the rows of that step
-  std::vector<uint32_t> uses_;    // by id
-  std::vector<int> resident_;     // [n_layers, n_experts], the ids of those resident in a layer
-  std::vector<int> n_resident_;   // by layer, how many of these there are
-  std::vector<int> place_;        // by id, among its layer's residents
+  static constexpr int kFraction = 48;  // bits, enough for the largest model
+  uint64_t layers_per_id_;              // 1 / n_experts, rounded up: a product is a fast division
+  std::vector<int> slot_;               // by id, -1: not resident
+  std::vector<uint64_t> resident_, pinned_, used_;  // sets of ids, bit by bit; used by the step
+  std::vector<uint64_t> asked_;                     // scratch, such a set
+  std::vector<uint32_t> n_rows_;                    // by id, the rows of the last step that used it
+  std::vector<uint32_t> uses_;                      // by id
+  std::vector<int> n_resident_;                     // by layer
 
   uint64_t step_ = 0;
   bool in_step_ = false;
   bool is_token_ = true;
   int rows_in_step_ = 1;
-  std::vector<Use> uses_now_;
-  std::vector<int> missed_ids_;
+  std::vector<Use> use_;  // [n_uses_], of the step; the rest is room
+  size_t n_uses_ = 0;
+  bool any_missed_ = false;
+  size_t n_missed_ = 0;          // without those that can displace nobody
+  std::vector<int> missed_ids_;  // [n_missed_], the rest is room
   std::vector<Miss> misses_;
-  std::vector<double> values_;  // of those missed
+  std::vector<double> values_;  // beside them
+  std::vector<double> bar_;     // by pool, what a newcomer must be worth more than
   std::vector<Move> moves_;
-  uint64_t moved_bytes_ = 0;  // in this step
-  double ceiling_ = 0.0;
+  uint64_t moved_bytes_ = 0;     // in this step
+  double ceiling_ = 0.0;         // who is worth as much is not lined up
   double highest_victim_ = 0.0;  // value of those who left in the last step
   double admissions_ = 0.0;      // per step, decayed mean
+  double residence_ = 0.0;       // steps for which an expert stays, on the average
   CacheCounts counts_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "base/error.h"
@@ -26,9 +27,9 @@ constexpr std::array<NamedPolicy, 6> kPolicies = {{{PolicyKind::mixture, "defaul
                                                    {PolicyKind::dlfu, "dlfu"}}};
 
 // The time of the last use. Within a step, the better rank counts as later.
-class Lru : public Replacement {
+class Lru : public StoredValues {
  public:
-  using Replacement::Replacement;
+  using StoredValues::StoredValues;
 
   void observe(std::span<const Use> uses, bool) override {
     ++step_;
@@ -40,9 +41,9 @@ class Lru : public Replacement {
 };
 
 // The number of uses; of equal ones the later.
-class Lfu : public Replacement {
+class Lfu : public StoredValues {
  public:
-  using Replacement::Replacement;
+  using StoredValues::StoredValues;
 
   void observe(std::span<const Use> uses, bool) override {
     ++step_;
@@ -62,9 +63,9 @@ class Lfu : public Replacement {
 
 // log2 of the count of uses, each worth half after kHalfLife steps, as seen from step 0: that view
 // does not change with time, so the order of experts does not either.
-class DecayedLfu : public Replacement {
+class DecayedLfu : public StoredValues {
  public:
-  explicit DecayedLfu(size_t n) : Replacement(n) { values_.assign(n, kNever); }
+  explicit DecayedLfu(size_t n) : StoredValues(n) { values_.assign(n, kNever); }
 
   void observe(std::span<const Use> uses, bool) override {
     ++step_;
@@ -93,6 +94,20 @@ class DecayedLfu : public Replacement {
 };
 
 }  // namespace
+
+size_t StoredValues::list_below(double ceiling, std::span<const uint64_t> set, std::span<int> ids,
+                                std::span<double> values) const {
+  size_t n = 0;
+  for (size_t w = 0; w < set.size(); ++w) {
+    for (uint64_t bits = set[w]; bits != 0; bits &= bits - 1) {
+      const size_t i = w * 64 + static_cast<size_t>(std::countr_zero(bits));
+      if (!(values_[i] < ceiling)) continue;
+      ids[n] = static_cast<int>(i);
+      values[n++] = values_[i];
+    }
+  }
+  return n;
+}
 
 std::string_view policy_name(PolicyKind kind) {
   return std::find_if(kPolicies.begin(), kPolicies.end(),

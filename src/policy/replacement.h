@@ -36,25 +36,22 @@ struct Use {
 
 class Replacement {
  public:
-  explicit Replacement(size_t n_total) : values_(n_total, 0.0) {}
   virtual ~Replacement() = default;
 
   // A step went by. `uses` are in ascending order of layers. is_token: it was one token, whose
   // successor can be learnt from.
   virtual void observe(std::span<const Use> uses, bool is_token) = 0;
 
-  // What each expert's value is at least, by id.
-  std::span<const double> least_values() const { return values_; }
-
-  // The values of some experts; one call for many.
-  virtual void values(std::span<const int> ids, std::span<double> out) const {
-    for (size_t i = 0; i < ids.size(); ++i) out[i] = values_[static_cast<size_t>(ids[i])];
-  }
+  // Of the experts in `set` (bit by bit, by id) lists those whose value is below `ceiling`: ids in
+  // ascending order, and values beside them. Returns how many there are. One call for many.
+  virtual size_t list_below(double ceiling, std::span<const uint64_t> set, std::span<int> ids,
+                            std::span<double> values) const = 0;
 
   // True: a value is the probability of a use in the next step, so that uses can be foretold.
   virtual bool is_probability() const { return false; }
 
-  // Whether an expert of the value `newcomer` should take the place of one with `victim`.
+  // Whether an expert of the value `newcomer` should take the place of one with `victim`. Never
+  // where the victim's value is as high; and where it holds, so it does for every lower victim.
   virtual bool displaces(double newcomer, double victim) const { return newcomer > victim; }
 
   virtual void admitted(int /*id*/) {}
@@ -62,9 +59,18 @@ class Replacement {
 
   // What is known before the first step: uses per step of every expert, in earlier runs.
   virtual void seed(std::span<const float> /*rates*/) {}
+};
+
+// Policies that keep a table of values.
+class StoredValues : public Replacement {
+ public:
+  explicit StoredValues(size_t n_total) : values_(n_total, 0.0) {}
+
+  size_t list_below(double ceiling, std::span<const uint64_t> set, std::span<int> ids,
+                    std::span<double> values) const override;
 
  protected:
-  std::vector<double> values_;
+  std::vector<double> values_;  // by id
 };
 
 struct ReplacementShape {

@@ -7,8 +7,9 @@
 //     experts overlap most with those of the step just done, and the four steps after each.
 // The last one is what sets it apart; docs/decisions/0005-expert-cache.md has the figures.
 //
-// A step costs one pass over all experts, made of vector instructions, and one over the remembered
-// steps; what neighbours say is worked out only for the experts that are asked for.
+// A step costs one reading pass over all experts, made of vector instructions; overlaps with all
+// remembered steps are counted at once, bit by bit; what neighbours say is worked out only for the
+// experts that are asked for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +24,8 @@ class RoutingMixture : public Replacement {
   explicit RoutingMixture(size_t n_total);
 
   void observe(std::span<const Use> uses, bool is_token) override;
-  void values(std::span<const int> ids, std::span<double> out) const override;
+  size_t list_below(double ceiling, std::span<const uint64_t> set, std::span<int> ids,
+                    std::span<double> values) const override;
   bool is_probability() const override { return true; }
   void seed(std::span<const float> rates) override;
 
@@ -40,8 +42,9 @@ class RoutingMixture : public Replacement {
   float follows(size_t id) const;
   void learn_weights(std::span<const Use> uses);
   void count(std::span<const Use> uses);
-  float value_at(size_t id) const;  // without what neighbours say, as are values_
   void set_value_weights();
+  void set_values();
+  void renew_units();
   void remember(std::span<const Use> uses);
   void find_neighbours();
   void set_follow_weights(std::span<const float> weights);  // [kHistory]
@@ -50,17 +53,22 @@ class RoutingMixture : public Replacement {
   uint64_t n_steps_ = 0;
   Probabilities weight_;                           // of each predictor, as learnt
   Probabilities lean_ = {};                        // what values make of it
-  std::array<float, kScales> count_lean_ = {};     // lean / norm
+  std::array<float, kScales> count_lean_ = {};     // lean / norm, for counts in their unit
   std::array<float, kScales> count_norm_;          // the count of an expert used in every step
-  std::array<std::vector<float>, kScales> count_;  // [n_total]
-  std::vector<float> age_;                         // [n_total], steps since the last use
+  std::array<std::vector<float>, kScales> count_;  // [n_total], in units that grow with every step
+  std::array<double, kScales> unit_;               // so that only the experts used are touched
+  float now_ = 0.0f;                               // steps since the units were renewed
+  std::vector<float> last_use_;                    // [n_total], in the same steps
+  std::vector<float> values_;  // [n_total, and up to a word of bits], without what neighbours say
 
   uint32_t n_remembered_ = 0;  // the i-th one is row i % kHistory
+  History remembered_ = {};    // all rows that hold one
   size_t n_row_words_;
-  size_t n_sample_words_;
-  std::vector<uint64_t> rows_;    // [kHistory, n_row_words], the experts of each remembered step
-  std::vector<uint64_t> sample_;  // [kHistory, n_sample_words], every other word of these
-  std::vector<History> history_;  // [n_total], the remembered steps of each expert
+  std::vector<uint64_t> rows_;  // [kHistory, n_row_words], the experts of each remembered step
+  std::vector<History>
+      history_;              // [n_total], the remembered steps of each expert; and an empty one
+  std::vector<int> sample_;  // [n_sample], experts of the last step, by which states compare
+  size_t n_sample_ = 0;
 
   // The weights of the remembered steps as small integers, bit by bit: an expert's sum is a few
   // counts of bits. follow_scale_ makes it a probability.

@@ -13,7 +13,7 @@ constexpr double kProtected = 0x1p40;  // above every step
 }  // namespace
 
 SegmentedLru::SegmentedLru(const ReplacementShape& shape)
-    : Replacement(shape.n_total()), shape_(shape) {
+    : StoredValues(shape.n_total()), shape_(shape) {
   const size_t n = shape.n_total();
   const size_t n_pools = shape.pool_slots.size();
   segment_.assign(n, Segment::outside);

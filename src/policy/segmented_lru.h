@@ -7,7 +7,7 @@
 
 namespace sluice::policy {
 
-class SegmentedLru : public Replacement {
+class SegmentedLru : public StoredValues {
  public:
   explicit SegmentedLru(const ReplacementShape& shape);
 

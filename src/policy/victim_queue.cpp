@@ -7,19 +7,11 @@
 
 namespace sluice::policy {
 
-namespace {
-
-bool below(const VictimQueue::Entry& a, const VictimQueue::Entry& b) {
-  return a.value < b.value || (a.value == b.value && a.id < b.id);
-}
-
-}  // namespace
-
 VictimQueue::VictimQueue(int n_experts, std::span<const int> pool_of)
-    : n_experts_(static_cast<size_t>(n_experts)),
-      ids_(pool_of.size() * n_experts_),
-      values_(pool_of.size() * n_experts_),
-      size_(pool_of.size(), 0),
+    : n_experts_(n_experts),
+      ids_(pool_of.size() * static_cast<size_t>(n_experts)),
+      values_(ids_.size()),
+      begin_(pool_of.size() + 1, 0),
       lowest_(pool_of.size()),
       place_(pool_of.size(), 0),
       spare_(pool_of.size(), 0),
@@ -32,76 +24,82 @@ VictimQueue::VictimQueue(int n_experts, std::span<const int> pool_of)
   }
   for (Pool& pool : pools_) {
     pool.n_leaves = std::bit_ceil(std::max<size_t>(1, pool.layers.size()));
-    pool.winners.assign(2 * pool.n_leaves, -1);
+    pool.offers.resize(2 * pool.n_leaves);
     for (const int layer : pool.layers) leaf_[static_cast<size_t>(layer)] += pool.n_leaves;
   }
 }
 
-void VictimQueue::set_layer(int layer, int n, int spare) {
-  size_[static_cast<size_t>(layer)] = n;
-  spare_[static_cast<size_t>(layer)] = spare;
-  find_lowest(layer);
-}
-
 void VictimQueue::find_lowest(int layer) {
   const auto l = static_cast<size_t>(layer);
-  const int* const ids = ids_.data() + first(layer);
-  const double* const values = values_.data() + first(layer);
-  if (size_[l] == 0) return;
-  int place = 0;
-  double lowest = values[0];
-  for (int i = 1; i < size_[l]; ++i) {
-    if (values[i] > lowest) continue;  // most are: one comparison is enough
-    if (values[i] == lowest && ids[i] > ids[place]) continue;
-    place = i;
-    lowest = values[i];
+  int place = -1;
+  double lowest = kNobody;
+  for (int i = begin_[l]; i < begin_[l + 1]; ++i) {
+    const double value = values_[static_cast<size_t>(i)];
+    place = value < lowest ? i : place;
+    lowest = std::min(lowest, value);
   }
   place_[l] = place;
-  lowest_[l] = {lowest, ids[place]};
+  lowest_[l] = {lowest, place < 0 ? -1 : ids_[static_cast<size_t>(place)]};
 }
 
-void VictimQueue::play(Pool& pool, size_t node) {
-  const int a = pool.winners[2 * node];
-  const int b = pool.winners[2 * node + 1];
-  const bool takes_b =
-      a < 0 || (b >= 0 && below(lowest_[static_cast<size_t>(b)], lowest_[static_cast<size_t>(a)]));
-  pool.winners[node] = takes_b ? b : a;
-}
-
-void VictimQueue::set_offer(int layer) {
+VictimQueue::Offer VictimQueue::offer_of(int layer) const {
   const auto l = static_cast<size_t>(layer);
-  Pool& pool = pools_[static_cast<size_t>(pool_of_[l])];
-  pool.winners[leaf_[l]] = size_[l] > 0 && spare_[l] > 0 ? layer : -1;
+  return {order_of(spare_[l] > 0 ? lowest_[l].value : kNobody), layer};
 }
 
-void VictimQueue::ready() {
+void VictimQueue::ready(size_t n) {
+  for (size_t l = 0, i = 0; l < lowest_.size(); ++l) {
+    const int end = (static_cast<int>(l) + 1) * n_experts_;
+    while (i < n && ids_[i] < end) ++i;
+    begin_[l + 1] = static_cast<int>(i);
+    find_lowest(static_cast<int>(l));
+  }
   for (Pool& pool : pools_) {
-    for (const int layer : pool.layers) set_offer(layer);
-    for (size_t node = pool.n_leaves - 1; node >= 1; --node) play(pool, node);
+    pool.least = kNobody;
+    for (const int layer : pool.layers) {
+      const auto l = static_cast<size_t>(layer);
+      pool.offers[leaf_[l]] = offer_of(layer);
+      pool.least = std::min(pool.least, lowest_[l].value);
+    }
+    for (size_t node = pool.n_leaves - 1; node >= 1; --node) {
+      const Offer* const pair = &pool.offers[2 * node];
+      pool.offers[node] = pair[pair[1].order < pair[0].order];
+    }
   }
 }
 
-// The layer's offer has changed: its matches are played again.
+// The layer's offer has changed: its matches are played again. Of equal ones the left wins, whose
+// layers come first.
 void VictimQueue::settle(int layer) {
   const auto l = static_cast<size_t>(layer);
-  Pool& pool = pools_[static_cast<size_t>(pool_of_[l])];
-  set_offer(layer);
-  for (size_t node = leaf_[l] / 2; node >= 1; node /= 2) play(pool, node);
+  Offer* const offers = pools_[static_cast<size_t>(pool_of_[l])].offers.data();
+  Offer winner = offer_of(layer);
+  for (size_t node = leaf_[l]; node > 1; node /= 2) {
+    offers[node] = winner;
+    const Offer other = offers[node ^ 1];
+    const auto on_right = static_cast<int64_t>(node & 1);
+    const bool loses = other.order < winner.order + on_right;
+    winner.order = loses ? other.order : winner.order;
+    winner.layer = loses ? other.layer : winner.layer;
+  }
+  offers[1] = winner;
 }
 
 const VictimQueue::Entry* VictimQueue::lowest_for(int layer) const {
   const auto l = static_cast<size_t>(layer);
-  const int rival = pools_[static_cast<size_t>(pool_of_[l])].winners[1];
-  if (rival < 0) return size_[l] == 0 ? nullptr : &lowest_[l];
-  const Entry& other = lowest_[static_cast<size_t>(rival)];
-  return size_[l] == 0 || below(other, lowest_[l]) ? &other : &lowest_[l];
+  const Offer& rival = pools_[static_cast<size_t>(pool_of_[l])].offers[1];
+  const Entry* lowest = &lowest_[l];
+  if (rival.order != order_of(kNobody)) {
+    const Entry& other = lowest_[static_cast<size_t>(rival.layer)];
+    const bool ties = other.value == lowest->value;
+    if (other.value < lowest->value || (ties && rival.layer < layer)) lowest = &other;
+  }
+  return lowest->value == kNobody ? nullptr : lowest;
 }
 
 void VictimQueue::give_lowest(int layer, int to) {
   const auto l = static_cast<size_t>(layer);
-  const size_t last = first(layer) + static_cast<size_t>(--size_[l]);
-  ids_[first(layer) + static_cast<size_t>(place_[l])] = ids_[last];
-  values_[first(layer) + static_cast<size_t>(place_[l])] = values_[last];
+  values_[static_cast<size_t>(place_[l])] = kNobody;
   find_lowest(layer);
   --spare_[l];
   ++spare_[static_cast<size_t>(to)];

@@ -44,14 +44,21 @@ TEST(VictimQueue, TheLowestIsTheOneTheRuleNames) {
     for (int l = 0; l < n_layers; ++l) {
       const int n = draw(kExperts + 1);
       for (int i = 0; i < n; ++i) {
-        all.push_back({l * kExperts + i, static_cast<double>(draw(5))});
-        queue.ids(l)[static_cast<size_t>(i)] = all.back().id;
-        queue.values(l)[static_cast<size_t>(i)] = all.back().value;
+        queue.ids()[all.size()] = l * kExperts + i;
+        queue.values()[all.size()] = draw(5) - 2;
+        all.push_back({l * kExperts + i, queue.values()[all.size()]});
       }
       spare.push_back(draw(4) - 1);
-      queue.set_layer(l, n, spare.back());
     }
-    queue.ready();
+    std::copy(spare.begin(), spare.end(), queue.spare().begin());
+    queue.ready(all.size());
+    for (int pool = 0; pool < 2; ++pool) {
+      double least = VictimQueue::kNobody;
+      for (const Candidate& c : all) {
+        if (pool_of[static_cast<size_t>(c.id / kExperts)] == pool) least = std::min(least, c.value);
+      }
+      ASSERT_EQ(queue.least(pool), least) << "seed " << seed;
+    }
     for (int move = 0; move < 30; ++move) {
       const int layer = draw(pool_of.size());
       const int expected = lowest_by_rule(all, pool_of, spare, layer);
