@@ -1,10 +1,13 @@
 // A fixed set of threads that share out the pieces of one loop at a time. Which thread takes which
 // piece is left to chance, so a body must compute each index the same way whoever runs it.
+//
+// Every thread has a contiguous share of the pieces, the same one in every loop of that length, and
+// helps with the others' shares when its own is done. Between loops that follow closely the threads
+// stay awake; 200 us after the last they sleep. docs/decisions/0006 has the figures.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <thread>
@@ -15,18 +18,20 @@ namespace sluice {
 
 class ThreadPool {
  public:
-  // n_threads counts the caller of parallel_for, which works too; 0 means one per usable core.
-  // Throws Errc::out_of_memory where the system grants fewer.
+  // n_threads counts the caller of parallel_for, which works too; 0 means as many as
+  // CpuTopology::default_threads() says. Throws Errc::out_of_memory where the system grants fewer.
   explicit ThreadPool(int n_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int n_threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int n_threads() const { return static_cast<int>(shares_.size()); }
 
-  // Calls body(begin, end, thread) until all of [0, n) is covered by pieces of at most `grain`;
-  // returns when all are done. `thread` is below n_threads() and no two calls at the same time
-  // share it. The body must not throw. Calls from several threads take turns.
+  // Calls body(begin, end, thread) until all of [0, n) is covered by pieces of at most `grain`, of
+  // which there may be 2^31 - 1; returns when all are done. `thread` is below n_threads() and no
+  // two calls at the same time share it. Bodies run in the IEEE mode of floats (no flush to zero),
+  // whatever the caller's is; they must not throw, nor start a loop of the same pool. Calls from
+  // several threads take turns.
   template <typename Body>
   void parallel_for(int64_t n, int64_t grain, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
@@ -41,23 +46,31 @@ class ThreadPool {
     int64_t grain = 1;
     void* context = nullptr;
     void (*call)(void*, int64_t, int64_t, int) = nullptr;
+
+    int32_t n_pieces() const;
+    void run_piece(int64_t piece, int thread) const;
+  };
+
+  // Pieces of one thread's share that nobody has taken yet; below zero where takers came too late.
+  struct alignas(64) Share {
+    std::atomic<int32_t> n_left{0};
   };
 
   void stop();
   void run(const Job& job);
   void work(int thread);
   void take_pieces(int thread);
+  int32_t share_begin(int share) const;
 
+  std::vector<Share> shares_;  // one per thread; the caller's is the first
   std::vector<std::thread> workers_;
   std::mutex turn_;  // held by the caller whose loop is running
-  std::mutex mutex_;
-  std::condition_variable start_;
-  std::condition_variable done_;
-  Job job_;
-  std::atomic<int64_t> next_{0};
-  uint64_t generation_ = 0;
-  int n_busy_ = 0;
-  bool stopping_ = false;
+  // One line, so that the thread which sees a new generation has its loop as well.
+  alignas(64) Job job_;
+  int32_t n_pieces_ = 0;
+  std::atomic<uint32_t> generation_{0};               // counts the loops, and the end of all
+  alignas(64) std::atomic<int32_t> n_unfinished_{0};  // pieces
+  alignas(64) std::atomic<bool> stopping_{false};
 };
 
 }  // namespace sluice

@@ -77,7 +77,9 @@ void add_quantize(CLI::App& app) {
   command->add_option("output", flags->out, "file to write")->required();
   command->add_option("type", flags->type, "F32 F16 BF16 Q8_0 Q4_0 Q4_K Q5_K Q6_K Q4_K_M Q5_K_M")
       ->required();
-  command->add_option("-t,--threads", flags->n_threads, "CPU threads (0: all cores)")
+  command
+      ->add_option("-t,--threads", flags->n_threads,
+                   "CPU threads (0: one per fast core, within the container's quota)")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--json", flags->json, "print the result as JSON");
   command->callback([flags] { run(*flags); });

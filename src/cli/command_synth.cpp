@@ -107,7 +107,9 @@ void add_synth(CLI::App& app) {
   command->add_option("--std", flags->options.std, "standard deviation of the weights")
       ->capture_default_str();
   command->add_option("--seed", flags->options.seed, "seed")->capture_default_str();
-  command->add_option("-t,--threads", flags->n_threads, "CPU threads (0: all cores)")
+  command
+      ->add_option("-t,--threads", flags->n_threads,
+                   "CPU threads (0: one per fast core, within the container's quota)")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--json", flags->json, "print what was written as JSON");
   command->callback([flags] { run(*flags); });

@@ -41,7 +41,9 @@ void ModelOptions::add_to(CLI::App& command) {
   CLI::Option* model = command.add_option(
       "-m,--model", name, "GGUF file (of a split model the first shard), or a name: demo-attn");
   if (name.empty()) model->required();
-  command.add_option("-t,--threads", n_threads, "CPU threads (0: all cores)")
+  command
+      .add_option("-t,--threads", n_threads,
+                  "CPU threads (0: one per fast core, within the container's quota)")
       ->check(CLI::Range(0, 1024));
   command
       .add_option("-c,--ctx-size", session.n_ctx, "context in tokens (0: as trained, at most 4096)")

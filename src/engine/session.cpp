@@ -76,7 +76,7 @@ struct Model::Impl {
 Model Model::load(const std::string& path, const LoadOptions& options) {
   if (options.n_threads < 0 || options.n_threads > 1024) {
     throw Error(Errc::bad_request,
-                cat(options.n_threads, " threads; expected 1 to 1024, or 0 for all"));
+                cat(options.n_threads, " threads; expected 1 to 1024, or 0 for one per core"));
   }
   auto impl = std::make_shared<const Impl>(path, options.n_threads);
   // Reading ahead what does not fit into memory would only push out its own beginning.

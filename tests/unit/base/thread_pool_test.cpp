@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <memory>
 
+#include "base/cpu_topology.h"
 #include "base/error.h"
 
 namespace sluice {
@@ -106,7 +108,7 @@ TEST(ThreadPool, WhatTheBodiesWroteIsThereAfterwards) {
 }
 
 TEST(ThreadPool, ManyShortLoopsInARowLoseNoPiece) {
-  for (const int n_threads : {2, 3, 5}) {
+  for (const int n_threads : {2, 3, 5, 16}) {
     ThreadPool pool(n_threads);
     for (int64_t job = 0; job < 3000; ++job) {
       std::atomic<int64_t> sum{0};
@@ -148,11 +150,84 @@ TEST(ThreadPool, LoopsOfSeveralCallersTakeTurns) {
   for (size_t c = 0; c < kCallers; ++c) EXPECT_EQ(sums[c], 67 + 67 * 4 + 66 * 7) << "caller " << c;
 }
 
-TEST(ThreadPool, ZeroThreadsMeansOnePerUsableCore) {
-  const ThreadPool pool(0);
-  EXPECT_GE(pool.n_threads(), 1);
-  EXPECT_LE(pool.n_threads(), std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+TEST(ThreadPool, ZeroThreadsMeansAsManyAsTheMachineIsGoodFor) {
+  EXPECT_EQ(ThreadPool(0).n_threads(), this_machines_cpus().default_threads());
 }
+
+TEST(ThreadPool, ALoopOfOnePieceAndAPoolOfOneThreadRunInTheCaller) {
+  const auto caller = std::this_thread::get_id();
+  for (const auto& [n_threads, n] : {std::pair{3, 1}, {3, 5}, {1, 50}}) {
+    int64_t n_covered = 0;  // plain: nobody else may touch it
+    ThreadPool(n_threads).parallel_for(n, 5, [&](int64_t begin, int64_t end, int thread) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+      EXPECT_EQ(thread, 0);
+      n_covered += end - begin;
+    });
+    EXPECT_EQ(n_covered, n) << n_threads << " threads";
+  }
+}
+
+// Costs that a fixed division would do worst with; every body sleeps, so that this holds on a busy
+// machine too.
+TEST(ThreadPool, SharesOfSlowPiecesAreHelpedOutWith) {
+  using std::chrono::milliseconds;
+  constexpr int64_t kPieces = 40;
+  const std::pair<const char*, std::function<milliseconds(int64_t)>> costs[] = {
+      {"the first share slow", [](int64_t i) { return milliseconds(i < 10 ? 4 : 0); }},
+      {"the last share slow", [](int64_t i) { return milliseconds(i >= 30 ? 4 : 0); }},
+      {"one very slow", [](int64_t i) { return milliseconds(i == 17 ? 40 : 1); }},
+      {"falling", [](int64_t i) { return milliseconds((kPieces - i) / 8); }}};
+  ThreadPool pool(4);
+  for (const auto& [what, cost] : costs) {
+    Counts counts(kPieces);
+    std::vector<int> taken_by(kPieces);
+    pool.parallel_for(kPieces, 1, [&](int64_t begin, int64_t, int thread) {
+      ++counts[static_cast<size_t>(begin)];
+      taken_by[static_cast<size_t>(begin)] = thread;
+      std::this_thread::sleep_for(cost(begin));
+    });
+    bool helped = false;
+    for (int64_t i = 0; i < kPieces; ++i) {
+      EXPECT_EQ(counts[static_cast<size_t>(i)], 1) << what << ", piece " << i;
+      helped |= taken_by[static_cast<size_t>(i)] != i / 10;
+    }
+    EXPECT_TRUE(helped) << what << ": every thread did its own share alone";
+  }
+}
+
+TEST(ThreadPool, LeavesTheCallersCpusAlone) {
+  const auto usable = [] {
+    std::vector<int> ids;
+    for (const LogicalCpu& cpu : this_machines_cpus().cpus) ids.push_back(cpu.id);
+    return ids;
+  };
+  const std::vector<int> before = usable();
+  ThreadPool pool(0);
+  pool.parallel_for(100, 1, [](int64_t, int64_t, int) {});
+  EXPECT_EQ(usable(), before);
+}
+
+#if defined(__x86_64__)
+// The caller flushes to zero and rounds up; each body waits for the others, so all threads are
+// seen.
+TEST(ThreadPool, BodiesComputeInIeeeModeWhateverTheCallersIs) {
+  constexpr unsigned kIeee = 0x1F80, kFlags = 0x3F, kOther = 0xDFC0;
+  const unsigned before = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(kOther);
+  ThreadPool pool(3);
+  std::vector<unsigned> modes(3);
+  std::atomic<int> n_arrived{0};
+  pool.parallel_for(3, 1, [&](int64_t, int64_t, int thread) {
+    modes[static_cast<size_t>(thread)] = __builtin_ia32_stmxcsr() & ~kFlags;
+    ++n_arrived;
+    while (n_arrived < 3) std::this_thread::yield();
+  });
+  const unsigned after = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before);
+  EXPECT_EQ(modes, std::vector<unsigned>(3, kIeee));
+  EXPECT_EQ(after & ~kFlags, kOther) << "the caller's mode comes back";
+}
+#endif
 
 TEST(ThreadPool, MayGoWithoutEverHavingWorked) {
   for (int i = 0; i < 50; ++i) ThreadPool pool(1 + i % 4);
@@ -173,6 +248,21 @@ TEST(ThreadPoolDeathTest, RefusesAGrainOfZeroAndANegativeNumberOfThreads) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(ThreadPool(2).parallel_for(1, 0, [](int64_t, int64_t, int) {}), "CHECK.*grain");
   EXPECT_DEATH(ThreadPool(-1), "CHECK.*n_threads");
+}
+
+TEST(ThreadPoolDeathTest, RefusesALoopInsideALoopOfTheSamePoolButNotOfAnother) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const int64_t n : {1, 4}) {
+    ThreadPool pool(2), other(2);
+    auto nothing = [](int64_t, int64_t, int) {};
+    pool.parallel_for(n, 1, [&](int64_t, int64_t, int) { other.parallel_for(4, 1, nothing); });
+    EXPECT_DEATH(pool.parallel_for(n, 1,
+                                   [&](int64_t, int64_t, int) {
+                                     other.parallel_for(4, 1, nothing);
+                                     pool.parallel_for(1, 1, nothing);
+                                   }),
+                 "CHECK.*inside");
+  }
 }
 
 }  // namespace
