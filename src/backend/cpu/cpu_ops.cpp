@@ -1,5 +1,7 @@
 // Ops on the CPU, composed of the parts in this folder.
 // SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/cpu_ops.h"
+
 #include <algorithm>
 #include <new>
 
@@ -9,7 +11,6 @@
 #include "backend/cpu/rms_norm.h"
 #include "backend/cpu/route.h"
 #include "backend/cpu/scratch.h"
-#include "backend/ops.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -28,7 +29,8 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 62;
 
 class CpuOps final : public Ops {
  public:
-  explicit CpuOps(ThreadPool& pool) : pool_(pool), matmul_(pool), attend_(pool), experts_(pool) {}
+  CpuOps(ThreadPool& pool, const Kernels& kernels)
+      : pool_(pool), matmul_(pool, kernels), attend_(pool), experts_(pool, kernels) {}
 
   Buffer allocate(uint64_t n_bytes) override {
     std::byte* data = nullptr;
@@ -53,12 +55,7 @@ class CpuOps final : public Ops {
 
   void project_in(ConstRowsView x, const NormView& norm, std::span<const Projection> projections,
                   RowsView out) override {
-    matmul_.set_input(normalised(x, norm), projections);
-    int64_t column = 0;
-    for (const Projection& projection : projections) {
-      matmul_.multiply(projection, out, column, /*add=*/false);
-      column += projection.weight.n_rows;
-    }
+    matmul_.multiply(normalised(x, norm), projections, out);
   }
 
   void attend(RowsView qkv, const AttentionView& attention, const StepView& step,
@@ -67,8 +64,7 @@ class CpuOps final : public Ops {
   }
 
   void project_add(ConstRowsView in, const Projection& projection, RowsView x) override {
-    matmul_.set_input(in, {&projection, 1});
-    matmul_.multiply(projection, x, 0, /*add=*/true);
+    matmul_.multiply_add(in, projection, x);
   }
 
   void route(ConstRowsView x, const NormView& norm, const RouterView& router,
@@ -77,8 +73,7 @@ class CpuOps final : public Ops {
     const Projection projection{router.weight, nullptr};
     const int64_t n_experts = router.weight.n_rows;
     const RowsView scores{scores_.get(x.n_rows * n_experts), x.n_rows, n_experts};
-    matmul_.set_input(h, {&projection, 1});
-    matmul_.multiply(projection, scores, 0, /*add=*/false);
+    matmul_.multiply(h, {&projection, 1}, scores);
     pool_.parallel_for(x.n_rows, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t r = begin; r < end; ++r) {
         route_row(h, r, router, {scores.row(r), static_cast<size_t>(n_experts)}, a, routing);
@@ -100,8 +95,7 @@ class CpuOps final : public Ops {
                normed + i * x.n_cols);
     }
     const Projection projection{output, nullptr};
-    matmul_.set_input({normed, n, x.n_cols}, {&projection, 1});
-    matmul_.multiply(projection, logits, 0, /*add=*/false);
+    matmul_.multiply({normed, n, x.n_cols}, {&projection, 1}, logits);
   }
 
  private:
@@ -145,6 +139,12 @@ class CpuOps final : public Ops {
 }  // namespace
 }  // namespace cpu
 
-std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool) { return std::make_unique<cpu::CpuOps>(pool); }
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, const cpu::Kernels& kernels) {
+  return std::make_unique<cpu::CpuOps>(pool, kernels);
+}
+
+std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool) {
+  return make_cpu_ops(pool, cpu::best_kernels());
+}
 
 }  // namespace sluice::backend

@@ -11,29 +11,32 @@
 
 namespace sluice::backend::cpu {
 
-void Experts::set_inputs(Group& group, const ExpertInputView& a) {
-  const size_t n = group.rows.size();
-  group.inputs.f32.resize(n);
-  group.inputs.q8.resize(n);
-  const int64_t n_blocks = a.n_cols / 32;
-  for (size_t i = 0; i < n; ++i) {
-    const int64_t r = group.rows[i];
-    if (a.f32) group.inputs.f32[i] = a.f32 + r * a.n_cols;
-    if (a.q) group.inputs.q8[i] = {a.q + r * a.n_cols, a.d + r * n_blocks, a.y + r * n_blocks};
+void Experts::Rows::reserve(int64_t n_slots, const WeightView& down) {
+  out = out_memory.get(n_slots * down.n_rows);
+  if (quant::is_float(down.type)) {
+    hidden = hidden_memory.get(n_slots * down.n_cols);
+  } else {
+    quantized.reserve(n_slots, down.n_cols);
   }
-  group.hidden.f32.resize(n);
-  group.hidden.q8.resize(n);
-  for (size_t i = 0; i < n; ++i) {
-    group.hidden.f32[i] = group.h + group.slots[i] * group.gate.n_rows;
-  }
+}
+
+Experts::Group& Experts::add_group(const WeightView& gate, const WeightView& up,
+                                   const WeightView& down, Rows& rows) {
+  if (groups_.size() < static_cast<size_t>(++n_groups_)) groups_.emplace_back();
+  Group& group = groups_[static_cast<size_t>(n_groups_ - 1)];
+  group.gate = gate;
+  group.up = up;
+  group.down = down;
+  group.rows = &rows;
+  group.tokens.clear();
+  group.slots.clear();
+  return group;
 }
 
 void Experts::make_groups(const ExpertsView& experts, const ExpertInputView& a,
                           const RoutingView& routing) {
   const int64_t n_slots = a.n_rows * routing.n_used;
-  const int64_t d_ff = experts.gate.n_rows;
-  float* h = h_.get(n_slots * d_ff);
-  float* out = out_.get(n_slots * experts.down.n_rows);
+  routed_.reserve(n_slots, experts.down);
   group_of_expert_.assign(static_cast<size_t>(experts.gate.n_mats), -1);
   n_groups_ = 0;
   for (int64_t slot = 0; slot < n_slots; ++slot) {
@@ -41,126 +44,118 @@ void Experts::make_groups(const ExpertsView& experts, const ExpertInputView& a,
     CHECK(expert >= 0 && expert < experts.gate.n_mats);
     int32_t& index = group_of_expert_[static_cast<size_t>(expert)];
     if (index < 0) {
-      index = static_cast<int32_t>(n_groups_++);
-      if (groups_.size() < static_cast<size_t>(n_groups_)) groups_.emplace_back();
-      Group& fresh = groups_[static_cast<size_t>(index)];
-      fresh.gate = experts.gate.matrix(expert);
-      fresh.up = experts.up.matrix(expert);
-      fresh.down = experts.down.matrix(expert);
-      fresh.quantized = &quantized_h_;
-      fresh.h = h;
-      fresh.out = out;
-      fresh.rows.clear();
-      fresh.slots.clear();
+      index = static_cast<int32_t>(n_groups_);
+      add_group(experts.gate.matrix(expert), experts.up.matrix(expert), experts.down.matrix(expert),
+                routed_);
     }
     Group& group = groups_[static_cast<size_t>(index)];
-    group.rows.push_back(slot / routing.n_used);
+    group.tokens.push_back(slot / routing.n_used);
     group.slots.push_back(slot);
   }
-  if (!quant::is_float(experts.down.type)) quantized_h_.reserve(n_slots, d_ff);
+  if (!experts.shared_gate) return;
+  // The shared expert is one more group, chosen by every row.
+  shared_.reserve(a.n_rows, experts.shared_down);
+  Group& shared = add_group(experts.shared_gate, experts.shared_up, experts.shared_down, shared_);
+  for (int64_t r = 0; r < a.n_rows; ++r) shared.tokens.push_back(r);
+  shared.slots = shared.tokens;
 }
 
-// The shared expert is one more group, chosen by every row.
-void Experts::add_shared_group(const ExpertsView& experts, const ExpertInputView& a) {
-  if (groups_.size() < static_cast<size_t>(++n_groups_)) groups_.emplace_back();
-  Group& group = groups_[static_cast<size_t>(n_groups_ - 1)];
-  group.gate = experts.shared_gate;
-  group.up = experts.shared_up;
-  group.down = experts.shared_down;
-  group.quantized = &quantized_shared_h_;
-  group.h = shared_h_.get(a.n_rows * group.gate.n_rows);
-  group.out = shared_out_.get(a.n_rows * group.down.n_rows);
-  group.rows.resize(static_cast<size_t>(a.n_rows));
-  for (int64_t r = 0; r < a.n_rows; ++r) group.rows[static_cast<size_t>(r)] = r;
-  group.slots = group.rows;
-  if (!quant::is_float(group.down.type)) {
-    quantized_shared_h_.reserve(a.n_rows, group.gate.n_rows);
+void Experts::set_inputs(const ExpertInputView& a) {
+  if (a.q) {
+    input_sums_.reserve(a.n_rows, a.n_cols);
+    for (int64_t r = 0; r < a.n_rows; ++r) input_sums_.set(r, 0, a.n_cols, a.q + r * a.n_cols);
+  }
+  const int64_t n_blocks = a.n_cols / 32;
+  for (int64_t g = 0; g < n_groups_; ++g) {
+    Group& group = groups_[static_cast<size_t>(g)];
+    const Rows& rows = *group.rows;
+    group.inputs.resize(group.n_pairs());
+    group.hidden.resize(group.n_pairs());
+    for (size_t i = 0; i < group.tokens.size(); ++i) {
+      const int64_t r = group.tokens[i];
+      if (a.f32) group.inputs.f32[i] = a.f32 + r * a.n_cols;
+      if (a.q) {
+        group.inputs.q8[i] = {a.q + r * a.n_cols, a.d + r * n_blocks, a.y + r * n_blocks,
+                              input_sums_.by_16(r), input_sums_.by_32(r)};
+      }
+      if (quant::is_float(group.down.type)) {
+        group.hidden.f32[i] = rows.hidden + group.slots[i] * group.down.n_cols;
+      } else {
+        group.hidden.q8[i] = rows.quantized.row(group.slots[i]);
+      }
+    }
   }
 }
 
-// Calls body(group, row, thread) for every row of every group's matrix.
+// Calls body(group, first, n_rows, scratch) for pieces of rows of every group's matrix.
 template <typename Body>
 void Experts::for_pieces(int64_t (*n_rows)(const Group&), Body&& body) {
-  constexpr int64_t kRows = 32;
   pieces_.clear();
   for (int64_t g = 0; g < n_groups_; ++g) {
-    const int64_t n = n_rows(groups_[static_cast<size_t>(g)]);
-    for (int64_t i = 0; i < n; i += kRows) pieces_.push_back({g, i, std::min(i + kRows, n)});
+    const Group& group = groups_[static_cast<size_t>(g)];
+    const int64_t n = n_rows(group);
+    const int64_t step = rows_per_piece(group.n_pairs());
+    for (int64_t i = 0; i < n; i += step) pieces_.push_back({g, i, std::min(step, n - i)});
   }
   pool_.parallel_for(std::ssize(pieces_), 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t p = begin; p < end; ++p) {
-      const Piece& piece = pieces_[static_cast<size_t>(p)];
-      Group& group = groups_[static_cast<size_t>(piece.group)];
-      for (int64_t n = piece.begin; n < piece.end; ++n) {
-        body(group, n, threads_[static_cast<size_t>(thread)]);
-      }
+      const auto& [group, first, n] = pieces_[static_cast<size_t>(p)];
+      body(groups_[static_cast<size_t>(group)], first, n, threads_[static_cast<size_t>(thread)]);
     }
   });
 }
 
-void Experts::gate_up() {
-  for_pieces([](const Group& g) { return g.gate.n_rows; },
-             [](Group& group, int64_t n, Thread& thread) {
-               const size_t n_pairs = group.rows.size();
-               thread.gate.resize(n_pairs);
-               thread.up.resize(n_pairs);
-               const auto count = static_cast<int64_t>(n_pairs);
-               row_dots(group.gate, n, group.inputs, count, thread.unpacked, thread.gate.data());
-               row_dots(group.up, n, group.inputs, count, thread.unpacked, thread.up.data());
-               quant::swiglu(thread.gate, thread.up, thread.gate.data());
-               for (size_t i = 0; i < n_pairs; ++i) {
-                 group.h[group.slots[i] * group.gate.n_rows + n] = thread.gate[i];
-               }
-             });
+// Rows [first, first + n) of gate and up: a whole number of the hidden rows' blocks of 32.
+void Experts::gate_up(Group& group, int64_t first, int64_t n, ProductScratch& scratch) {
+  const int64_t n_pairs = group.n_pairs();
+  float* const gate = scratch.results.get(2 * n_pairs * n);
+  float* const up = gate + n_pairs * n;
+  multiply(kernels_, group.gate, first, n, group.inputs, n_pairs, scratch, gate);
+  multiply(kernels_, group.up, first, n, group.inputs, n_pairs, scratch, up);
+  const auto all = static_cast<size_t>(n_pairs * n);
+  quant::swiglu({gate, all}, {up, all}, gate);
+  for (int64_t i = 0; i < n_pairs; ++i) {
+    const int64_t slot = group.slots[static_cast<size_t>(i)];
+    if (quant::is_float(group.down.type)) {
+      std::copy_n(gate + i * n, n, group.rows->hidden + slot * group.down.n_cols + first);
+    } else {
+      group.rows->quantized.set(slot, first, n, gate + i * n);
+    }
+  }
 }
 
-void Experts::quantize_hidden() {
-  pool_.parallel_for(n_groups_, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t g = begin; g < end; ++g) {
-      Group& group = groups_[static_cast<size_t>(g)];
-      if (quant::is_float(group.down.type)) continue;
-      for (size_t i = 0; i < group.slots.size(); ++i) {
-        group.quantized->set(group.slots[i], group.hidden.f32[i]);
-        group.hidden.q8[i] = group.quantized->row(group.slots[i]);
-      }
+void Experts::down(Group& group, int64_t first, int64_t n, ProductScratch& scratch) {
+  const int64_t n_pairs = group.n_pairs();
+  float* const dots = scratch.results.get(n_pairs * n);
+  multiply(kernels_, group.down, first, n, group.hidden, n_pairs, scratch, dots);
+  for (int64_t i = 0; i < n_pairs; ++i) {
+    const int64_t slot = group.slots[static_cast<size_t>(i)];
+    std::copy_n(dots + i * n, n, group.rows->out + slot * group.down.n_rows + first);
+  }
+}
+
+void Experts::combine(const RoutingView& routing, bool has_shared, RowsView x) {
+  const auto n_used = static_cast<size_t>(routing.n_used);
+  pool_.parallel_for(x.n_rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      quant::combine({routing.weights + r * routing.n_used, n_used},
+                     routed_.out + r * routing.n_used * x.n_cols, x.n_cols,
+                     has_shared ? shared_.out + r * x.n_cols : nullptr,
+                     has_shared ? routing.shared_weights[r] : 0.0f,
+                     {x.row(r), static_cast<size_t>(x.n_cols)});
     }
   });
-}
-
-void Experts::down() {
-  for_pieces([](const Group& g) { return g.down.n_rows; },
-             [](Group& group, int64_t n, Thread& thread) {
-               const size_t n_pairs = group.rows.size();
-               thread.gate.resize(n_pairs);
-               row_dots(group.down, n, group.hidden, static_cast<int64_t>(n_pairs), thread.unpacked,
-                        thread.gate.data());
-               for (size_t i = 0; i < n_pairs; ++i) {
-                 group.out[group.slots[i] * group.down.n_rows + n] = thread.gate[i];
-               }
-             });
 }
 
 void Experts::run(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
                   RowsView x) {
   make_groups(experts, a, routing);
-  if (experts.shared_gate) add_shared_group(experts, a);
-  for (int64_t g = 0; g < n_groups_; ++g) set_inputs(groups_[static_cast<size_t>(g)], a);
-  gate_up();
-  quantize_hidden();
-  down();
-
-  const float* out = out_.get(0);
-  const float* shared = experts.shared_gate ? shared_out_.get(0) : nullptr;
-  const int64_t d_model = x.n_cols;
-  const auto n_used = static_cast<size_t>(routing.n_used);
-  pool_.parallel_for(x.n_rows, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) {
-      quant::combine(
-          {routing.weights + r * routing.n_used, n_used}, out + r * routing.n_used * d_model,
-          d_model, shared ? shared + r * d_model : nullptr,
-          shared ? routing.shared_weights[r] : 0.0f, {x.row(r), static_cast<size_t>(d_model)});
-    }
-  });
+  set_inputs(a);
+  for_pieces([](const Group& g) { return g.gate.n_rows; },
+             [this](auto&... piece) { gate_up(piece...); });
+  for_pieces([](const Group& g) { return g.down.n_rows; },
+             [this](auto&... piece) { down(piece...); });
+  combine(routing, static_cast<bool>(experts.shared_gate), x);
 }
 
 }  // namespace sluice::backend::cpu

@@ -8,41 +8,59 @@
 
 namespace sluice::backend::cpu {
 
-void Matmul::set_input(ConstRowsView x, std::span<const Projection> projections) {
-  n_rows_ = x.n_rows;
-  inputs_.f32.resize(static_cast<size_t>(n_rows_));
-  for (int64_t r = 0; r < n_rows_; ++r) inputs_.f32[static_cast<size_t>(r)] = x.row(r);
+void Matmul::set_inputs(ConstRowsView x, std::span<const Projection> projections) {
+  inputs_.resize(x.n_rows);
+  for (int64_t r = 0; r < x.n_rows; ++r) inputs_.f32[static_cast<size_t>(r)] = x.row(r);
 
   const bool quantize = std::ranges::any_of(
       projections, [](const Projection& p) { return !quant::is_float(p.weight.type); });
   if (!quantize) return;
-  quantized_.reserve(n_rows_, x.n_cols);
-  inputs_.q8.resize(static_cast<size_t>(n_rows_));
-  pool_.parallel_for(n_rows_, 1, [&](int64_t begin, int64_t end, int) {
+  quantized_.reserve(x.n_rows, x.n_cols);
+  pool_.parallel_for(x.n_rows, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      quantized_.set(r, x.row(r));
+      quantized_.set(r, 0, x.n_cols, x.row(r));
       inputs_.q8[static_cast<size_t>(r)] = quantized_.row(r);
     }
   });
 }
 
-void Matmul::multiply(const Projection& projection, RowsView out, int64_t column, bool add) {
-  const WeightView& w = projection.weight;
-  CHECK(out.n_rows == n_rows_ && column + w.n_rows <= out.n_cols);
-  constexpr int64_t kGrain = 32;  // weight rows a thread takes at a time
-  pool_.parallel_for(w.n_rows, kGrain, [&](int64_t begin, int64_t end, int thread) {
-    MatmulThread& local = threads_[static_cast<size_t>(thread)];
-    local.dots.resize(static_cast<size_t>(n_rows_));
-    for (int64_t n = begin; n < end; ++n) {
-      row_dots(w, n, inputs_, n_rows_, local.unpacked, local.dots.data());
-      const float bias = projection.bias ? projection.bias[n] : 0.0f;
-      for (int64_t r = 0; r < n_rows_; ++r) {
-        float& target = out.row(r)[column + n];
-        const float value = local.dots[static_cast<size_t>(r)] + bias;
-        target = add ? target + value : value;
+void Matmul::run(ConstRowsView x, std::span<const Projection> projections, RowsView out, bool add) {
+  set_inputs(x, projections);
+  const int64_t step = rows_per_piece(x.n_rows);
+  pieces_.clear();
+  int64_t column = 0;
+  for (const Projection& p : projections) {
+    for (int64_t first = 0; first < p.weight.n_rows; first += step) {
+      pieces_.push_back({&p, first, std::min(step, p.weight.n_rows - first), column + first});
+    }
+    column += p.weight.n_rows;
+  }
+  CHECK(out.n_rows == x.n_rows && column <= out.n_cols);
+
+  pool_.parallel_for(std::ssize(pieces_), 1, [&](int64_t begin, int64_t end, int thread) {
+    ProductScratch& scratch = threads_[static_cast<size_t>(thread)];
+    for (int64_t i = begin; i < end; ++i) {
+      const auto& [projection, first, n, at] = pieces_[static_cast<size_t>(i)];
+      float* const dots = scratch.results.get(x.n_rows * n);
+      cpu::multiply(kernels_, projection->weight, first, n, inputs_, x.n_rows, scratch, dots);
+      for (int64_t r = 0; r < x.n_rows; ++r) {
+        float* const target = out.row(r) + at;
+        for (int64_t k = 0; k < n; ++k) {
+          const float value =
+              dots[r * n + k] + (projection->bias ? projection->bias[first + k] : 0.0f);
+          target[k] = add ? target[k] + value : value;
+        }
       }
     }
   });
+}
+
+void Matmul::multiply(ConstRowsView x, std::span<const Projection> projections, RowsView out) {
+  run(x, projections, out, /*add=*/false);
+}
+
+void Matmul::multiply_add(ConstRowsView x, const Projection& projection, RowsView out) {
+  run(x, {&projection, 1}, out, /*add=*/true);
 }
 
 }  // namespace sluice::backend::cpu

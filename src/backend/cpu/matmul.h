@@ -5,37 +5,38 @@
 #include <span>
 #include <vector>
 
-#include "backend/cpu/row_dots.h"
-#include "backend/cpu/scratch.h"
+#include "backend/cpu/products.h"
 #include "backend/views.h"
 #include "base/thread_pool.h"
 
 namespace sluice::backend::cpu {
 
-// Per thread: results of one weight row, and that row widened.
-struct MatmulThread {
-  std::vector<float> dots;
-  std::vector<float> unpacked;
-};
-
 class Matmul {
  public:
-  explicit Matmul(ThreadPool& pool)
-      : pool_(pool), threads_(static_cast<size_t>(pool.n_threads())) {}
+  Matmul(ThreadPool& pool, const Kernels& kernels)
+      : pool_(pool), kernels_(kernels), threads_(static_cast<size_t>(pool.n_threads())) {}
 
-  // Takes the input of the next products; quantises it if one of the projections wants that. The
-  // rows must stay where they are until then.
-  void set_input(ConstRowsView x, std::span<const Projection> projections);
+  // out[r] = the projections of x[r], side by side.
+  void multiply(ConstRowsView x, std::span<const Projection> projections, RowsView out);
 
-  // out[r][column + n] = W[n] . x[r] + bias[n], or += where `add`.
-  void multiply(const Projection& projection, RowsView out, int64_t column, bool add);
+  // out[r] += the projection of x[r].
+  void multiply_add(ConstRowsView x, const Projection& projection, RowsView out);
 
  private:
+  struct Piece {  // some rows of one projection, and the column of `out` that the first one gives
+    const Projection* projection;
+    int64_t first, n_rows, column;
+  };
+
+  void run(ConstRowsView x, std::span<const Projection> projections, RowsView out, bool add);
+  void set_inputs(ConstRowsView x, std::span<const Projection> projections);
+
   ThreadPool& pool_;
-  std::vector<MatmulThread> threads_;
+  const Kernels& kernels_;
+  std::vector<ProductScratch> threads_;
+  std::vector<Piece> pieces_;
   InputRows inputs_;
   QuantizedRows quantized_;
-  int64_t n_rows_ = 0;
 };
 
 }  // namespace sluice::backend::cpu

@@ -1,0 +1,60 @@
+// See kernels.h: the scalar reference, and the choice of what this CPU has.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/kernels/kernels.h"
+
+#include <vector>
+
+#include "backend/cpu/kernels/families.h"
+#include "quant/dot.h"
+
+namespace sluice::backend::cpu {
+namespace {
+
+template <quant::Type type>
+void reference_rows(const WeightRows& rows, std::span<const QuantizedRow> in, float* out,
+                    int64_t out_stride) {
+  const uint64_t row_bytes = quant::row_bytes(type, rows.n_cols);
+  for (size_t t = 0; t < in.size(); ++t) {
+    const quant::ActivationView a{in[t].q, in[t].d, in[t].y};
+    for (int64_t r = 0; r < rows.n_rows; ++r) {
+      out[static_cast<int64_t>(t) * out_stride + r] =
+          quant::dot(type, rows.data + static_cast<uint64_t>(r) * row_bytes, rows.n_cols, a);
+    }
+  }
+}
+
+template <quant::Type... types>
+MultiplyRows reference_among(quant::Type type) {
+  MultiplyRows found = nullptr;
+  (void)((type == types && (found = reference_rows<types>, true)) || ...);
+  return found;
+}
+
+MultiplyRows reference_rows_of(quant::Type type) {
+  using quant::Type;
+  return reference_among<Type::q4_0, Type::q4_1, Type::q5_0, Type::q5_1, Type::q8_0, Type::q2_k,
+                         Type::q3_k, Type::q4_k, Type::q5_k, Type::q6_k, Type::iq4_nl, Type::iq4_xs,
+                         Type::mxfp4>(type);
+}
+
+std::vector<Kernels> find_usable() {
+  std::vector<Kernels> usable = {{"scalar", reference_rows_of}};
+#if defined(__x86_64__)
+  usable.push_back(kAvx2Kernels);  // the program's baseline (docs/decisions/0001)
+  if (__builtin_cpu_supports("avxvnni")) usable.push_back(kAvxVnniKernels);
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
+    usable.push_back(kAvx512Kernels);
+  }
+#endif
+  return usable;
+}
+
+}  // namespace
+
+std::span<const Kernels> usable_kernels() {
+  static const std::vector<Kernels> usable = find_usable();
+  return usable;
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,49 @@
+// Products of stored weight rows with quantised input rows, as fast as this CPU can: the row dots
+// of the numeric contract (quant/dot.h), equal to them in every bit.
+//
+// Weights stay in the file's layout. A kernel takes as many rows at once as a vector has 32-bit
+// lanes, turns them so that a lane is a row (lanes.h), unpacks 256 columns of them (unpack.h), and
+// multiplies these with all input rows (multiply.h). So no sum runs across lanes, the float steps
+// of the contract are plain vector operations, and one source serves every type of CPU.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "quant/type.h"
+
+namespace sluice::backend::cpu {
+
+// One input row in the form of the contract's part A, with the sums that kernels correct by:
+// unsigned weights w + offset give sums too high by offset * sum q.
+struct QuantizedRow {
+  const int8_t* q;     // [n]
+  const float* d;      // [n/32]
+  const float* y;      // [n/32], d * sum of the block's q
+  const float* sum16;  // [n/16], sum of q over 16
+  const float* sum32;  // [n/32], sum of q over 32
+};
+
+// n_rows rows of n_cols weights, one behind the other.
+struct WeightRows {
+  const std::byte* data;
+  int64_t n_rows;
+  int64_t n_cols;  // a multiple of the type's block
+};
+
+// out[i * out_stride + r] = row r . in[i]
+using MultiplyRows = void (*)(const WeightRows& rows, std::span<const QuantizedRow> in, float* out,
+                              int64_t out_stride);
+
+struct Kernels {
+  const char* name;
+  MultiplyRows (*multiply_rows)(quant::Type type);  // quantised types only
+};
+
+// All that this CPU can run, the fastest last. The first is the scalar reference of quant/.
+std::span<const Kernels> usable_kernels();
+inline const Kernels& best_kernels() { return usable_kernels().back(); }
+
+}  // namespace sluice::backend::cpu

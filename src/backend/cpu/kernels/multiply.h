@@ -1,0 +1,359 @@
+// The contract's row dot (quant/dot.h says it in words) for all types and widths, and the loop over
+// a matrix around it. One input row is multiplied while weights are unpacked, in registers; for
+// more of them the weights are unpacked into a tile that stays in L1. SPDX-License-Identifier:
+// Apache-2.0
+#pragma once
+
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/kernels/lanes.h"
+#include "backend/cpu/kernels/unpack.h"
+
+namespace sluice::backend::cpu {
+
+template <typename Type>
+concept HasSignedWeights = requires {
+  Type::kSigned;
+};
+
+template <typename Type>
+constexpr bool kIsBlockType = quant::is_block_form(Type::kForm);
+
+// The float steps of a chunk: what is added to a row's sum for 256 columns.
+template <typename Lanes, typename Type>
+struct Chain {
+  using U = typename Lanes::U;
+  using F = typename Lanes::F;
+  static constexpr Form kForm = Type::kForm;
+  static constexpr bool kBy16 = kForm == Form::super_16 || kForm == Form::super_16_min;
+  static constexpr bool kHasMin =
+      kForm == Form::block_min || kForm == Form::super_32_min || kForm == Form::super_16_min;
+
+  F P = Lanes::splat(0.0f);
+  F N = Lanes::splat(0.0f);
+
+  SLUICE_INLINE static U dot4(U acc, U w, U q) {
+    if constexpr (HasSignedWeights<Type>) return Lanes::dot4_signed(acc, w, q);
+    return Lanes::dot4(acc, w, q);
+  }
+
+  // sum w*q, less what the weights' offset has put in. Exact, as all sums are below 2^24.
+  SLUICE_INLINE static F corrected(U sum, const float* sum_of_q) {
+    const F exact = Lanes::to_float(sum);
+    if constexpr (Type::kOffset == 0.0f) return exact;
+    return Lanes::fma(Lanes::splat(-Type::kOffset), Lanes::splat(*sum_of_q), exact);
+  }
+
+  // Block `block` of the input row, with the sums of w*q over it and the weights' scale and
+  // minimum.
+  SLUICE_INLINE void add_32(const QuantizedRow& in, int64_t block, U sum, F scale, F min) {
+    const F S = corrected(sum, in.sum32 + block);
+    const F d = Lanes::splat(in.d[block]);
+    if constexpr (kIsBlockType<Type>) {
+      P = Lanes::fma(Lanes::multiply(d, scale), S, P);
+    } else {
+      P = Lanes::fma(d, Lanes::multiply(scale, S), P);
+    }
+    if constexpr (kHasMin) N = Lanes::fma(min, Lanes::splat(in.y[block]), N);
+  }
+
+  // The same with scales and minima for each 16. s0 S0 + s1 S1 is below 2^24 too, so exact.
+  SLUICE_INLINE void add_16(const QuantizedRow& in, int64_t block, const U (&sum)[2],
+                            const F (&scale)[2], const F (&min)[2]) {
+    const float* const sums = in.sum16 + 2 * block;
+    const F d = Lanes::splat(in.d[block]);
+    const F I = Lanes::fma(scale[1], corrected(sum[1], sums + 1),
+                           Lanes::multiply(scale[0], corrected(sum[0], sums)));
+    P = Lanes::fma(d, I, P);
+    if constexpr (kHasMin) {
+      const F m =
+          Lanes::fma(min[1], Lanes::splat(sums[1]), Lanes::multiply(min[0], Lanes::splat(sums[0])));
+      N = Lanes::fma(d, m, N);
+    }
+  }
+
+  SLUICE_INLINE F of_chunk(F d, F dmin) const {
+    if constexpr (kForm == Form::block) return P;
+    if constexpr (kForm == Form::block_min) return Lanes::add(P, N);
+    if constexpr (kForm == Form::super_32 || kForm == Form::super_16) return Lanes::multiply(d, P);
+    return Lanes::fma(d, P, Lanes::negate(Lanes::multiply(dmin, N)));
+  }
+};
+
+// Takes what an Unpack hands out and multiplies it with one input row, from column `first` on.
+template <typename Lanes, typename Type>
+struct Direct {
+  using U = typename Lanes::U;
+  using F = typename Lanes::F;
+  using Steps = Chain<Lanes, Type>;
+  static constexpr int kColumns = kIsBlockType<Type> ? 32 : 256;
+  static constexpr int kGroup = Steps::kBy16 ? 16 : 32;  // columns that share a scale
+  static constexpr int kGroups = kColumns / kGroup;
+
+  const QuantizedRow& in;
+  int64_t first;
+  U sums[kGroups] = {};
+  F scales[kGroups] = {}, mins[kGroups] = {};
+  F d_ = {}, dmin_ = {};
+
+  SLUICE_INLINE void word(int i, U w) {
+    U& sum = sums[4 * i / kGroup];
+    sum = Steps::dot4(sum, w, Lanes::splat_word(in.q + first + 4 * i));
+  }
+  SLUICE_INLINE void scale(int i, F x) { scales[i] = x; }
+  SLUICE_INLINE void min(int i, F x) { mins[i] = x; }
+  SLUICE_INLINE void d(F x) { d_ = x; }
+  SLUICE_INLINE void dmin(F x) { dmin_ = x; }
+
+  SLUICE_INLINE void add_to(Steps& steps) const {
+    unroll<kColumns / 32>([&](auto b) SLUICE_INLINE {
+      const int64_t block = first / 32 + b;
+      if constexpr (Steps::kBy16) {
+        steps.add_16(in, block, {sums[2 * b], sums[2 * b + 1]}, {scales[2 * b], scales[2 * b + 1]},
+                     {mins[2 * b], mins[2 * b + 1]});
+      } else {
+        steps.add_32(in, block, sums[b], scales[b], mins[b]);
+      }
+    });
+  }
+};
+
+// What a chunk of n_blocks blocks adds to the sums of Lanes::kRows rows.
+template <typename Lanes, typename Block>
+SLUICE_INLINE inline typename Lanes::F direct_chunk(Source& source, const QuantizedRow& in,
+                                                    int64_t first, int n_blocks) {
+  using Type = Unpack<Lanes, Block>;
+  Chain<Lanes, Type> steps;
+  if constexpr (kIsBlockType<Type>) {
+    for (int b = 0; b < n_blocks; ++b) {
+      Direct<Lanes, Type> out{in, first + 32 * b};
+      Type::block(source, sizeof(Block) * static_cast<size_t>(b), 0, out);
+      out.add_to(steps);
+    }
+    return steps.of_chunk(steps.P, steps.P);  // without d and dmin
+  } else {
+    Direct<Lanes, Type> out{in, first};
+    Type::super_block(source, out);
+    out.add_to(steps);
+    return steps.of_chunk(out.d_, out.dmin_);
+  }
+}
+
+// 256 columns of n_rows rows, unpacked: lanes side by side.
+template <int n_rows>
+struct Tile {
+  alignas(64) uint32_t words[64][n_rows];  // columns 4i .. 4i+3
+  float scales[16][n_rows];
+  float mins[16][n_rows];
+  float d[n_rows];
+  float dmin[n_rows];
+};
+
+// Puts what an Unpack hands out into some rows of a tile.
+template <typename Lanes, int n_rows>
+struct TileWriter {
+  Tile<n_rows>& tile;
+  int row;
+
+  SLUICE_INLINE void word(int i, typename Lanes::U w) { Lanes::store(w, &tile.words[i][row]); }
+  SLUICE_INLINE void scale(int i, typename Lanes::F x) { Lanes::store(x, &tile.scales[i][row]); }
+  SLUICE_INLINE void min(int i, typename Lanes::F x) { Lanes::store(x, &tile.mins[i][row]); }
+  SLUICE_INLINE void d(typename Lanes::F x) { Lanes::store(x, tile.d + row); }
+  SLUICE_INLINE void dmin(typename Lanes::F x) { Lanes::store(x, tile.dmin + row); }
+};
+
+template <typename Lanes, typename Block, int n_rows>
+[[gnu::noinline]] void fill_tile(Source source, int n_blocks, Tile<n_rows>& tile) {
+  using Type = Unpack<Lanes, Block>;
+  for (int row = 0; row < n_rows; row += Lanes::kRows) {
+    TileWriter<Lanes, n_rows> out{tile, row};
+    if constexpr (kIsBlockType<Type>) {
+      for (int b = 0; b < n_blocks; ++b) {
+        Type::block(source, sizeof(Block) * static_cast<size_t>(b), b, out);
+      }
+    } else {
+      Type::super_block(source, out);
+    }
+    source.data += source.stride * Lanes::kRows;
+  }
+}
+
+// out[t][row] += what the tile's columns add, for n_tokens input rows from column `first` on.
+template <typename Lanes, typename Type, int n_tokens>
+[[gnu::noinline]] void add_products(const Tile<Lanes::kRows>& tile, const QuantizedRow* in,
+                                    int64_t first, int n_blocks, float* out, int64_t out_stride) {
+  using U = typename Lanes::U;
+  using F = typename Lanes::F;
+  using Steps = Chain<Lanes, Type>;
+  Steps steps[n_tokens];
+  const auto dots = [&](auto n_words, int word, U(&sums)[n_tokens]) SLUICE_INLINE {
+    unroll<n_tokens>([&](auto t) SLUICE_INLINE { sums[t] = Lanes::splat(0u); });
+    unroll<n_words>([&](auto j) SLUICE_INLINE {
+      const U w = Lanes::load(tile.words[word + j]);
+      unroll<n_tokens>([&](auto t) SLUICE_INLINE {
+        const U q = Lanes::splat_word(in[t].q + first + 4 * (word + j));
+        sums[t] = Steps::dot4(sums[t], w, q);
+      });
+    });
+  };
+  for (int b = 0; b < n_blocks; ++b) {
+    const int64_t block = first / 32 + b;
+    if constexpr (Steps::kBy16) {
+      U low[n_tokens], high[n_tokens];
+      dots(Index<4>{}, 8 * b, low);
+      dots(Index<4>{}, 8 * b + 4, high);
+      const F scale[2] = {Lanes::load(tile.scales[2 * b]), Lanes::load(tile.scales[2 * b + 1])};
+      const F min[2] = {Lanes::load(tile.mins[2 * b]), Lanes::load(tile.mins[2 * b + 1])};
+      unroll<n_tokens>([&](auto t) SLUICE_INLINE {
+        steps[t].add_16(in[t], block, {low[t], high[t]}, scale, min);
+      });
+    } else {
+      U sums[n_tokens];
+      dots(Index<8>{}, 8 * b, sums);
+      const F scale = Lanes::load(tile.scales[b]);
+      const F min = Lanes::load(tile.mins[b]);
+      unroll<n_tokens>([&](auto t)
+                           SLUICE_INLINE { steps[t].add_32(in[t], block, sums[t], scale, min); });
+    }
+  }
+  const F d = Lanes::load(tile.d);
+  const F dmin = Lanes::load(tile.dmin);
+  unroll<n_tokens>([&](auto t) SLUICE_INLINE {
+    float* const sum = out + t * out_stride;
+    Lanes::store(Lanes::add(Lanes::load(sum), steps[t].of_chunk(d, dmin)), sum);
+  });
+}
+
+// Columns that are left when the last chunk of a row is a short one.
+constexpr int64_t kChunk = 256;
+
+template <typename Block, typename Type>
+constexpr size_t kChunkBytes = kIsBlockType<Type> ? 8 * sizeof(Block) : sizeof(Block);
+
+// The products of a matrix, by rows as Narrow takes them for one input row, as Wide takes them for
+// more. Both have the same kSignedOffset; Narrow unpacks for both.
+template <typename Narrow, typename Wide, typename Block>
+struct Product {
+  using Type = Unpack<Narrow, Block>;
+  static constexpr size_t kStep = kChunkBytes<Block, Type>;
+
+  int64_t n_cols;
+  size_t stride;
+
+  int n_blocks_at(int64_t first) const {
+    return static_cast<int>((n_cols - first < kChunk ? n_cols - first : kChunk) / 32);
+  }
+
+  // Narrow::kRows rows, one input row. The bytes wanted next are the rows behind these.
+  void one_input(const std::byte* data, const QuantizedRow& in, float* out) const {
+    typename Narrow::F sum = Narrow::splat(0.0f);
+    const std::byte* ahead = data + stride * Narrow::kRows;
+    for (int64_t first = 0; first < n_cols; first += kChunk) {
+      Source source{data, stride, ahead};
+      sum = Narrow::add(sum, direct_chunk<Narrow, Block>(source, in, first, n_blocks_at(first)));
+      data += kStep;
+      ahead += kStep * Narrow::kRows;
+    }
+    Narrow::store(sum, out);
+  }
+
+  // Wide::kRows rows.
+  void many_inputs(const std::byte* data, std::span<const QuantizedRow> in, float* out,
+                   int64_t out_stride) const {
+    for (size_t t = 0; t < in.size(); ++t) {
+      Wide::store(Wide::splat(0.0f), out + static_cast<int64_t>(t) * out_stride);
+    }
+    Source source{data, stride, data + stride * Wide::kRows};
+    Tile<Wide::kRows> tile;
+    for (int64_t first = 0; first < n_cols; first += kChunk) {
+      fill_tile<Narrow, Block>(source, n_blocks_at(first), tile);
+      source.data += kStep;
+      source.ahead += kStep * Wide::kRows;
+      add_to_all(tile, in, first, out, out_stride);
+    }
+  }
+
+  void add_to_all(const Tile<Wide::kRows>& tile, std::span<const QuantizedRow> in, int64_t first,
+                  float* out, int64_t out_stride) const {
+    const auto n = static_cast<int64_t>(in.size());
+    int64_t t = 0;
+    const auto in_steps_of = [&](auto n_tokens) SLUICE_INLINE {
+      for (; t + n_tokens <= n; t += n_tokens) {
+        add_products<Wide, Type, n_tokens>(tile, in.data() + t, first, n_blocks_at(first),
+                                           out + t * out_stride, out_stride);
+      }
+    };
+    in_steps_of(Index<Wide::kTokens>{});
+    if constexpr (Wide::kTokens > 4) in_steps_of(Index<4>{});
+    in_steps_of(Index<2>{});
+    in_steps_of(Index<1>{});
+  }
+};
+
+template <typename Narrow, typename Wide, typename Block>
+void multiply_rows(const WeightRows& rows, std::span<const QuantizedRow> in, float* out,
+                   int64_t out_stride) {
+  constexpr int64_t kElems = kIsBlockType<Unpack<Narrow, Block>> ? 32 : 256;
+  const size_t stride = sizeof(Block) * static_cast<size_t>(rows.n_cols / kElems);
+  const Product<Narrow, Wide, Block> product{rows.n_cols, stride};
+  const auto row = [&](int64_t r) { return rows.data + stride * static_cast<size_t>(r); };
+  int64_t r = 0;
+  if (in.size() > 1) {
+    for (; r + Wide::kRows <= rows.n_rows; r += Wide::kRows) {
+      product.many_inputs(row(r), in, out + r, out_stride);
+    }
+  }
+  for (; r + Narrow::kRows <= rows.n_rows; r += Narrow::kRows) {
+    for (size_t t = 0; t < in.size(); ++t) {
+      product.one_input(row(r), in[t], out + static_cast<int64_t>(t) * out_stride + r);
+    }
+  }
+  // The rest, each with itself in all lanes.
+  const Product<Narrow, Wide, Block> same_row{rows.n_cols, 0};
+  for (; r < rows.n_rows; ++r) {
+    for (size_t t = 0; t < in.size(); ++t) {
+      float lanes[Narrow::kRows];
+      same_row.one_input(row(r), in[t], lanes);
+      out[static_cast<int64_t>(t) * out_stride + r] = lanes[0];
+    }
+  }
+}
+
+template <typename Narrow, typename Wide>
+MultiplyRows multiply_rows_of(quant::Type type) {
+  using quant::Type;
+  switch (type) {
+    case Type::q4_0:
+      return multiply_rows<Narrow, Wide, quant::BlockQ4_0>;
+    case Type::q4_1:
+      return multiply_rows<Narrow, Wide, quant::BlockQ4_1>;
+    case Type::q5_0:
+      return multiply_rows<Narrow, Wide, quant::BlockQ5_0>;
+    case Type::q5_1:
+      return multiply_rows<Narrow, Wide, quant::BlockQ5_1>;
+    case Type::q8_0:
+      return multiply_rows<Narrow, Wide, quant::BlockQ8_0>;
+    case Type::q2_k:
+      return multiply_rows<Narrow, Wide, quant::BlockQ2_K>;
+    case Type::q3_k:
+      return multiply_rows<Narrow, Wide, quant::BlockQ3_K>;
+    case Type::q4_k:
+      return multiply_rows<Narrow, Wide, quant::BlockQ4_K>;
+    case Type::q5_k:
+      return multiply_rows<Narrow, Wide, quant::BlockQ5_K>;
+    case Type::q6_k:
+      return multiply_rows<Narrow, Wide, quant::BlockQ6_K>;
+    case Type::iq4_nl:
+      return multiply_rows<Narrow, Wide, quant::BlockIQ4_NL>;
+    case Type::iq4_xs:
+      return multiply_rows<Narrow, Wide, quant::BlockIQ4_XS>;
+    case Type::mxfp4:
+      return multiply_rows<Narrow, Wide, quant::BlockMXFP4>;
+    case Type::f32:
+    case Type::f16:
+    case Type::bf16:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,397 @@
+// From the file's blocks to bytes and scales, one struct per type: where its fields stand, and how
+// its bits become weights, on the rows in all lanes at once. The formulas are those of
+// quant/blocks.h.
+//
+// An Unpack hands what it finds to `out`: out.word(i, w) for the weights of columns 4i .. 4i+3 as
+// bytes (plus kOffset), out.scale(i, s) and out.min(i, m) per 32 or per 16 columns, and out.d(x),
+// out.dmin(x) where quant::Form has them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cpu/kernels/lanes.h"
+#include "quant/blocks.h"
+#include "quant/unpack.h"
+
+namespace sluice::backend::cpu {
+
+using quant::Form;
+
+// Where a chunk of Lanes::kRows rows stands, and the bytes that are wanted next. A core keeps few
+// requests to memory open, so it asks for these little by little, with every load.
+struct Source {
+  const std::byte* data;
+  size_t stride;
+  const std::byte* ahead;
+};
+
+// The bit operations that several types share.
+template <typename Lanes>
+struct Bits {
+  using U = typename Lanes::U;
+  using F = typename Lanes::F;
+
+  struct Words {
+    U w[4];
+    SLUICE_INLINE const U& operator[](int j) const { return w[j]; }
+  };
+
+  // 16 bytes per row, from `offset` on: four words.
+  SLUICE_INLINE static Words load(Source& source, size_t offset) {
+    Words words;
+    Lanes::load4(source.data + offset, source.stride, words.w);
+    unroll<Lanes::kRows / 4>([&](auto) SLUICE_INLINE {
+      __builtin_prefetch(source.ahead, 0, 2);
+      source.ahead += 64;
+    });
+    return words;
+  }
+
+  SLUICE_INLINE static U low_nibbles(U x) { return Lanes::bits(x, 0x0f0f0f0fu); }
+  SLUICE_INLINE static U high_nibbles(U x) {
+    return Lanes::bits(Lanes::template shift<4>(x), 0x0f0f0f0fu);
+  }
+  SLUICE_INLINE static F low_half(U x) { return Lanes::half_to_float(x); }
+  SLUICE_INLINE static F high_half(U x) {
+    return Lanes::half_to_float(Lanes::template shift<16>(x));
+  }
+
+  // Byte i of every lane, without and with its sign.
+  template <int i>
+  SLUICE_INLINE static F byte(U x) {
+    return Lanes::to_float(Lanes::bits(Lanes::template shift<8 * i>(x), 0xffu));
+  }
+  template <int i>
+  SLUICE_INLINE static F signed_byte(U x) {
+    return Lanes::to_float(Lanes::shift_right_signed_24(Lanes::template shift<8 * i - 24>(x)));
+  }
+
+  // x or y, where y's bits move right by n (left if negative) and only those of the mask count.
+  template <int n>
+  SLUICE_INLINE static U with_bits(U x, U y, uint32_t mask) {
+    return Lanes::either(x, Lanes::bits(Lanes::template shift<n>(y), mask));
+  }
+
+  // A block of 32 whose byte i holds element i below and element i + 16 above.
+  template <typename Use>
+  SLUICE_INLINE static void split_nibbles(Source& in, size_t at, const Use& use) {
+    const Words x = load(in, at);
+    unroll<4>([&](auto j) SLUICE_INLINE { use(j, low_nibbles(x[j])); });
+    unroll<4>([&](auto j) SLUICE_INLINE { use(Index<j + 4>{}, high_nibbles(x[j])); });
+  }
+
+  // Bits 4i .. 4i+3 of qh as bit 4 of the four bytes: copies of the nibble, shifted by 0, 7, 14 and
+  // 21, do not meet, and every byte keeps the one bit that is its own.
+  template <int i>
+  SLUICE_INLINE static U fifth_bits(U qh) {
+    const U nibble = Lanes::bits(Lanes::template shift<4 * i>(qh), 15u);
+    return Lanes::bits(Lanes::multiply(nibble, 0x00204081u << 4), 0x10101010u);
+  }
+};
+
+// Types of 32-blocks: the block that stands at byte `at`, as block b of the chunk.
+template <typename Lanes, typename Block>
+struct Unpack;
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ4_0> : Bits<Lanes> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::block;
+  static constexpr float kOffset = 8.0f;
+  template <typename Out>
+  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+    out.scale(b, B::low_half(B::load(in, at)[0]));
+    B::split_nibbles(in, at + offsetof(quant::BlockQ4_0, qs),
+                     [&](auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ4_1> : Bits<Lanes> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::block_min;
+  static constexpr float kOffset = 0.0f;
+  template <typename Out>
+  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+    const auto head = B::load(in, at);
+    out.scale(b, B::low_half(head[0]));
+    out.min(b, B::high_half(head[0]));
+    B::split_nibbles(in, at + offsetof(quant::BlockQ4_1, qs),
+                     [&](auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ5_0> : Bits<Lanes> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::block;
+  static constexpr float kOffset = 16.0f;
+  template <typename Out>
+  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+    const auto head = B::load(in, at);  // d, and qh across two words
+    out.scale(b, B::low_half(head[0]));
+    const auto qh =
+        Lanes::either(Lanes::template shift<16>(head[0]), Lanes::template shift<-16>(head[1]));
+    B::split_nibbles(in, at + offsetof(quant::BlockQ5_0, qs), [&](auto j, auto w) SLUICE_INLINE {
+      out.word(8 * b + j, Lanes::either(w, B::template fifth_bits<j>(qh)));
+    });
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ5_1> : Bits<Lanes> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::block_min;
+  static constexpr float kOffset = 0.0f;
+  template <typename Out>
+  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+    const auto head = B::load(in, at);
+    out.scale(b, B::low_half(head[0]));
+    out.min(b, B::high_half(head[0]));
+    const auto qh = head[1];
+    B::split_nibbles(in, at + offsetof(quant::BlockQ5_1, qs), [&](auto j, auto w) SLUICE_INLINE {
+      out.word(8 * b + j, Lanes::either(w, B::template fifth_bits<j>(qh)));
+    });
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ8_0> : Bits<Lanes> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::block;
+  static constexpr bool kSigned = true;
+  static constexpr float kOffset = Lanes::kSignedOffset;
+  template <typename Out>
+  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+    out.scale(b, B::low_half(B::load(in, at)[0]));
+    for (int half = 0; half < 2; ++half) {
+      const auto q = B::load(in, at + offsetof(quant::BlockQ8_0, qs) + 16 * size_t(half));
+      unroll<4>([&](auto j)
+                    SLUICE_INLINE { out.word(8 * b + 4 * half + j, Lanes::from_signed(q[j])); });
+    }
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockIQ4_NL> : Bits<Lanes> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::block;
+  static constexpr bool kSigned = true;
+  static constexpr float kOffset = Lanes::kSignedOffset;
+  template <typename Out>
+  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+    out.scale(b, B::low_half(B::load(in, at)[0]));
+    B::split_nibbles(in, at + offsetof(quant::BlockIQ4_NL, qs), [&](auto j, auto w) SLUICE_INLINE {
+      out.word(8 * b + j, Lanes::from_signed(Lanes::look_up(quant::kIq4Values, w)));
+    });
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockMXFP4> : Bits<Lanes> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::block;
+  static constexpr float kOffset = 12.0f;
+  template <typename Out>
+  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+    out.scale(b, Lanes::e8m0_to_float(Lanes::bits(B::load(in, at)[0], 0xffu)));
+    B::split_nibbles(in, at + offsetof(quant::BlockMXFP4, qs), [&](auto j, auto w) SLUICE_INLINE {
+      out.word(8 * b + j,
+               Lanes::add_bytes(Lanes::look_up(quant::kMxfp4Values, w), Lanes::splat(0x0c0c0c0cu)));
+    });
+  }
+};
+
+// The first 16 bytes of Q4_K and Q5_K: d, dmin, and 6-bit scales and minima.
+template <typename Lanes, typename Out>
+SLUICE_INLINE inline void unpack_affine(Source& in, Out& out) {
+  using B = Bits<Lanes>;
+  const auto head = B::load(in, 0);
+  out.d(B::low_half(head[0]));
+  out.dmin(B::high_half(head[0]));
+  const typename Lanes::U scale[2] = {
+      Lanes::bits(head[1], 0x3f3f3f3fu),
+      B::template with_bits<2>(B::low_nibbles(head[3]), head[1], 0x30303030u)};
+  const typename Lanes::U min[2] = {
+      Lanes::bits(head[2], 0x3f3f3f3fu),
+      B::template with_bits<2>(B::high_nibbles(head[3]), head[2], 0x30303030u)};
+  unroll<8>([&](auto b) SLUICE_INLINE {
+    out.scale(b, B::template byte<b % 4>(scale[b / 4]));
+    out.min(b, B::template byte<b % 4>(min[b / 4]));
+  });
+}
+
+// 128 bytes: in each 32 of them the low nibbles are one block of 32, the high ones the next.
+template <typename Lanes, typename Use>
+SLUICE_INLINE inline void paired_nibbles(Source& in, size_t at, const Use& use) {
+  using B = Bits<Lanes>;
+  unroll<4>([&](auto pair) SLUICE_INLINE {
+    unroll<2>([&](auto half) SLUICE_INLINE {
+      const auto x = B::load(in, at + 32 * pair + 16 * half);
+      unroll<4>([&](auto j) SLUICE_INLINE {
+        use(Index<2 * pair>{}, Index<4 * half + j>{}, B::low_nibbles(x[j]));
+        use(Index<2 * pair + 1>{}, Index<4 * half + j>{}, B::high_nibbles(x[j]));
+      });
+    });
+  });
+}
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ4_K> {
+  static constexpr Form kForm = Form::super_32_min;
+  static constexpr float kOffset = 0.0f;
+  template <typename Out>
+  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+    unpack_affine<Lanes>(in, out);
+    paired_nibbles<Lanes>(in, offsetof(quant::BlockQ4_K, qs),
+                          [&](auto b, auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ5_K> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::super_32_min;
+  static constexpr float kOffset = 0.0f;
+  template <typename Out>
+  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+    unpack_affine<Lanes>(in, out);
+    constexpr size_t kHigh = offsetof(quant::BlockQ5_K, qh);
+    const typename B::Words high[2] = {B::load(in, kHigh), B::load(in, kHigh + 16)};
+    // Bit b of a byte of qh is bit 4 of block b.
+    paired_nibbles<Lanes>(
+        in, offsetof(quant::BlockQ5_K, qs), [&](auto b, auto j, auto w) SLUICE_INLINE {
+          out.word(8 * b + j, B::template with_bits<b - 4>(w, high[j / 4][j % 4], 0x10101010u));
+        });
+  }
+};
+
+// 64 bytes: in each 32 of them, bits 2g and 2g+1 of a byte belong to block g of four.
+template <typename Lanes, typename Use>
+SLUICE_INLINE inline void bit_pairs(Source& in, size_t at, const Use& use) {
+  using B = Bits<Lanes>;
+  unroll<2>([&](auto four) SLUICE_INLINE {
+    unroll<2>([&](auto half) SLUICE_INLINE {
+      const auto x = B::load(in, at + 32 * four + 16 * half);
+      unroll<4>([&](auto g) SLUICE_INLINE {
+        unroll<4>([&](auto j) SLUICE_INLINE {
+          use(Index<4 * four + g>{}, Index<4 * half + j>{},
+              Lanes::bits(Lanes::template shift<2 * g>(x[j]), 0x03030303u));
+        });
+      });
+    });
+  });
+}
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ2_K> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::super_16_min;
+  static constexpr float kOffset = 0.0f;
+  template <typename Out>
+  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+    const auto scales = B::load(in, 0);
+    unroll<16>([&](auto g) SLUICE_INLINE {
+      out.scale(g, B::template byte<g % 4>(B::low_nibbles(scales[g / 4])));
+      out.min(g, B::template byte<g % 4>(B::high_nibbles(scales[g / 4])));
+    });
+    bit_pairs<Lanes>(in, offsetof(quant::BlockQ2_K, qs),
+                     [&](auto b, auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
+    const auto last = B::load(in, offsetof(quant::BlockQ2_K, d) - 12);
+    out.d(B::low_half(last[3]));
+    out.dmin(B::high_half(last[3]));
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ3_K> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::super_16;
+  static constexpr float kOffset = 4.0f;
+  template <typename Out>
+  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+    // Bit b of a byte of hmask counts 4 in block b.
+    const typename B::Words high[2] = {B::load(in, 0), B::load(in, 16)};
+    bit_pairs<Lanes>(in, offsetof(quant::BlockQ3_K, qs), [&](auto b, auto j, auto w) SLUICE_INLINE {
+      out.word(8 * b + j, B::template with_bits<b - 2>(w, high[j / 4][j % 4], 0x04040404u));
+    });
+    scales(in, out);
+    const auto last = B::load(in, offsetof(quant::BlockQ3_K, d) - 14);
+    out.d(B::high_half(last[3]));
+  }
+
+ private:
+  // 6 bits less 32: nibbles in the first 8 of 12 bytes, upper pairs in the last 4.
+  template <typename Out>
+  SLUICE_INLINE static void scales(Source& in, Out& out) {
+    const auto x = B::load(in, offsetof(quant::BlockQ3_K, scales) - 4);
+    const typename Lanes::U s[4] = {
+        B::template with_bits<-4>(B::low_nibbles(x[1]), x[3], 0x30303030u),
+        B::template with_bits<-2>(B::low_nibbles(x[2]), x[3], 0x30303030u),
+        B::template with_bits<0>(B::high_nibbles(x[1]), x[3], 0x30303030u),
+        B::template with_bits<2>(B::high_nibbles(x[2]), x[3], 0x30303030u)};
+    unroll<16>([&](auto g) SLUICE_INLINE {
+      out.scale(g, Lanes::subtract(B::template byte<g % 4>(s[g / 4]), Lanes::splat(32.0f)));
+    });
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockQ6_K> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::super_16;
+  static constexpr float kOffset = 32.0f;
+  template <typename Out>
+  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+    unroll<2>([&](auto half) SLUICE_INLINE {
+      unroll<2>([&](auto i) SLUICE_INLINE { quarters<4 * half, i>(in, out); });
+    });
+    constexpr size_t kScales = offsetof(quant::BlockQ6_K, scales);
+    const auto scales = B::load(in, kScales);
+    unroll<16>([&](auto g)
+                   SLUICE_INLINE { out.scale(g, B::template signed_byte<g % 4>(scales[g / 4])); });
+    out.d(B::high_half(B::load(in, kScales + 2)[3]));  // nothing behind the block is read
+  }
+
+ private:
+  // 16 columns of blocks b .. b+3: the nibbles of the first and the third stand in one place, those
+  // of the second and the fourth behind them by 32, the upper bits of all four in qh.
+  template <int b, int half, typename Out>
+  SLUICE_INLINE static void quarters(Source& in, Out& out) {
+    constexpr size_t kLow = 16 * b + 16 * half;
+    const auto even = B::load(in, kLow);
+    const auto odd = B::load(in, kLow + 32);
+    const auto high = B::load(in, offsetof(quant::BlockQ6_K, qh) + 8 * b + 16 * half);
+    unroll<4>([&](auto j) SLUICE_INLINE {
+      constexpr int word = 8 * b + 4 * half + j;
+      constexpr uint32_t kUpper = 0x30303030u;
+      out.word(word, B::template with_bits<-4>(B::low_nibbles(even[j]), high[j], kUpper));
+      out.word(word + 8, B::template with_bits<-2>(B::low_nibbles(odd[j]), high[j], kUpper));
+      out.word(word + 16, B::template with_bits<0>(B::high_nibbles(even[j]), high[j], kUpper));
+      out.word(word + 24, B::template with_bits<2>(B::high_nibbles(odd[j]), high[j], kUpper));
+    });
+  }
+};
+
+template <typename Lanes>
+struct Unpack<Lanes, quant::BlockIQ4_XS> {
+  using B = Bits<Lanes>;
+  static constexpr Form kForm = Form::super_32;
+  static constexpr bool kSigned = true;
+  static constexpr float kOffset = Lanes::kSignedOffset;
+  template <typename Out>
+  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+    const auto head = B::load(in, 0);  // d and the scales' upper pairs; their nibbles
+    out.d(B::low_half(head[0]));
+    unroll<8>([&](auto b) SLUICE_INLINE {
+      const auto nibble = Lanes::bits(Lanes::template shift<4 * b>(head[1]), 0x0fu);
+      const auto s = B::template with_bits<16 + 2 * b - 4>(nibble, head[0], 0x30u);
+      out.scale(b, Lanes::subtract(Lanes::to_float(s), Lanes::splat(32.0f)));
+      B::split_nibbles(
+          in, offsetof(quant::BlockIQ4_XS, qs) + 16 * b, [&](auto j, auto w) SLUICE_INLINE {
+            out.word(8 * b + j, Lanes::from_signed(Lanes::look_up(quant::kIq4Values, w)));
+          });
+    });
+  }
+};
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,60 @@
+// See products.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/products.h"
+
+#include <algorithm>
+
+#include "quant/decode.h"
+#include "quant/dot.h"
+
+namespace sluice::backend::cpu {
+namespace {
+
+// Inputs whose int8 rows stay in L2 while all rows of a piece pass by.
+constexpr int64_t kInputsAtATime = 128;
+
+void multiply_quantised(const Kernels& kernels, const WeightView& weight, int64_t first,
+                        int64_t n_rows, const InputRows& inputs, int64_t n_inputs, float* out) {
+  const MultiplyRows multiply_rows = kernels.multiply_rows(weight.type);
+  const WeightRows rows{weight.row(first), n_rows, weight.n_cols};
+  const std::span all(inputs.q8);
+  for (int64_t i = 0; i < n_inputs; i += kInputsAtATime) {
+    const int64_t n = std::min(kInputsAtATime, n_inputs - i);
+    multiply_rows(rows, all.subspan(static_cast<size_t>(i), static_cast<size_t>(n)),
+                  out + i * n_rows, n_rows);
+  }
+}
+
+// Widening is exact, so a row widened once gives the same bits as one widened for each input.
+void multiply_float(const WeightView& weight, int64_t first, int64_t n_rows,
+                    const InputRows& inputs, int64_t n_inputs, Scratch<float>& widened,
+                    float* out) {
+  const int64_t n = weight.n_cols;
+  const bool widen = n_inputs > 1 && weight.type != quant::Type::f32;
+  for (int64_t r = 0; r < n_rows; ++r) {
+    const std::byte* w = weight.row(first + r);
+    quant::Type type = weight.type;
+    if (widen) {
+      float* const row = widened.get(n);
+      quant::decode_row(type, w, {row, static_cast<size_t>(n)});
+      w = reinterpret_cast<const std::byte*>(row);
+      type = quant::Type::f32;
+    }
+    for (int64_t i = 0; i < n_inputs; ++i) {
+      out[i * n_rows + r] = quant::dot_float(type, w, inputs.f32[static_cast<size_t>(i)], n);
+    }
+  }
+}
+
+}  // namespace
+
+void multiply(const Kernels& kernels, const WeightView& weight, int64_t first, int64_t n_rows,
+              const InputRows& inputs, int64_t n_inputs, ProductScratch& scratch, float* out) {
+  if (quant::is_float(weight.type)) {
+    multiply_float(weight, first, n_rows, inputs, n_inputs, scratch.widened, out);
+  } else {
+    multiply_quantised(kernels, weight, first, n_rows, inputs, n_inputs, out);
+  }
+}
+
+}  // namespace sluice::backend::cpu

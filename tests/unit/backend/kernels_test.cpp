@@ -1,0 +1,201 @@
+// Every kernel this CPU can run equals the scalar reference of quant/ in every bit: all types, row
+// and column counts, numbers of inputs, extreme weights, odd addresses; and reads nothing behind
+// the rows.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cpu/kernels/kernels.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/quantized_rows.h"
+#include "quant/dot.h"
+#include "unit/backend/expect.h"
+#include "unit/backend/routing.h"
+
+namespace sluice::backend::test {
+namespace {
+
+using cpu::Kernels;
+using cpu::QuantizedRow;
+using cpu::QuantizedRows;
+using quant::Type;
+
+std::vector<Type> quantised_types() {
+  std::vector<Type> types;
+  for (const Type type : quant::supported_types()) {
+    if (!quant::is_float(type)) types.push_back(type);
+  }
+  return types;
+}
+
+// Bytes that end where unreadable memory begins.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(size_t n) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+    mapped_ = (n + page - 1) / page * page + page;
+    void* const memory =
+        mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    base_ = static_cast<std::byte*>(memory);
+    EXPECT_EQ(mprotect(base_ + mapped_ - page, page, PROT_NONE), 0);
+    data_ = base_ + mapped_ - page - n;
+  }
+  ~GuardedBytes() { munmap(base_, mapped_); }
+  GuardedBytes(const GuardedBytes&) = delete;
+  GuardedBytes& operator=(const GuardedBytes&) = delete;
+
+  std::byte* data() const { return data_; }
+
+ private:
+  size_t mapped_ = 0;
+  std::byte* base_ = nullptr;
+  std::byte* data_ = nullptr;
+};
+
+struct Inputs {
+  Inputs(int64_t n_rows, int64_t n_cols, float size = 1.0f) {
+    const std::vector<float> x = random_values(n_rows * n_cols, 77, size);
+    quantized.reserve(n_rows, n_cols);
+    for (int64_t r = 0; r < n_rows; ++r) {
+      quantized.set(r, 0, n_cols, x.data() + r * n_cols);
+      rows.push_back(quantized.row(r));
+    }
+  }
+
+  QuantizedRows quantized;
+  std::vector<QuantizedRow> rows;
+};
+
+// The number of results that differ from the reference, written or not.
+int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& w,
+                std::span<const QuantizedRow> in) {
+  const int64_t stride = w.n_rows + 3;
+  std::vector<float> out(in.size() * static_cast<size_t>(stride), -777.0f);
+  kernels.multiply_rows(type)(w, in, out.data(), stride);
+  const uint64_t row_bytes = quant::row_bytes(type, w.n_cols);
+  int n = 0;
+  for (size_t t = 0; t < in.size(); ++t) {
+    for (int64_t r = 0; r < stride; ++r) {
+      const float found = out[t * static_cast<size_t>(stride) + static_cast<size_t>(r)];
+      float expected = -777.0f;  // behind the rows nothing is touched
+      if (r < w.n_rows) {
+        expected = quant::dot(type, w.data + static_cast<uint64_t>(r) * row_bytes, w.n_cols,
+                              {in[t].q, in[t].d, in[t].y});
+      }
+      n += std::memcmp(&found, &expected, sizeof(float)) != 0;
+    }
+  }
+  return n;
+}
+
+TEST(Kernels, TheScalarReferenceIsAlwaysThereAndTheBestIsTheLast) {
+  ASSERT_GE(cpu::usable_kernels().size(), 2u);
+  EXPECT_STREQ(cpu::usable_kernels().front().name, "scalar");
+  EXPECT_STREQ(cpu::best_kernels().name, cpu::usable_kernels().back().name);
+}
+
+TEST(Kernels, EqualTheReferenceForAllTypesAndShapes) {
+  for (const Type type : quantised_types()) {
+    const int64_t block = quant::type_info(type).block_elems;
+    for (const int64_t n_cols : {block, int64_t{256}, int64_t{768}, 1024 + block}) {
+      for (const int64_t n_rows : {1, 7, 8, 16, 37}) {
+        const uint64_t row_bytes = quant::row_bytes(type, n_cols);
+        const GuardedBytes w(row_bytes * static_cast<uint64_t>(n_rows));
+        quant::random_row_blocks(type, 5, 0, n_rows * n_cols / block, 0.1f, w.data());
+        const Inputs in(15, n_cols);
+        for (const Kernels& kernels : cpu::usable_kernels()) {
+          for (const size_t n_inputs : {1, 2, 3, 4, 7, 8, 15}) {
+            EXPECT_EQ(n_different(kernels, type, {w.data(), n_rows, n_cols},
+                                  std::span(in.rows).first(n_inputs)),
+                      0)
+                << kernels.name << " " << name_of(type) << " [" << n_cols << ", " << n_rows
+                << "] x " << n_inputs;
+          }
+        }
+      }
+    }
+  }
+}
+
+// All bits set, or none, in everything but the float scales: the largest sums a type can have.
+TEST(Kernels, EqualTheReferenceForExtremeWeightsAndInputs) {
+  constexpr int64_t kCols = 512, kRows = 24;
+  for (const Type type : quantised_types()) {
+    const uint64_t n_bytes = quant::row_bytes(type, kCols) * kRows;
+    for (const auto fill : {std::byte{0x00}, std::byte{0xff}, std::byte{0x80}, std::byte{0x7f}}) {
+      std::vector<std::byte> w(n_bytes);
+      const int64_t n_blocks = kRows * kCols / quant::type_info(type).block_elems;
+      quant::random_row_blocks(type, 9, 0, n_blocks, 0.1f, w.data());
+      const uint32_t block_bytes = quant::type_info(type).block_bytes;
+      for (int64_t b = 0; b < n_blocks; ++b) {  // d stands in the first 4 bytes or the last
+        std::byte* const at = w.data() + static_cast<uint64_t>(b) * block_bytes;
+        const uint32_t n_last = type == Type::q2_k ? 4 : 2;
+        std::fill(at + 4, at + block_bytes - n_last, fill);
+      }
+      Inputs in(9, kCols);
+      std::vector<int8_t> q(kCols);
+      for (size_t i = 0; i < q.size(); ++i) q[i] = i % 64 < 48 ? 127 : -127;
+      cpu::RowSums sums;
+      sums.reserve(1, kCols);
+      sums.set(0, 0, kCols, q.data());
+      in.rows[0].q = q.data();
+      in.rows[0].sum16 = sums.by_16(0);
+      in.rows[0].sum32 = sums.by_32(0);
+      for (const Kernels& kernels : cpu::usable_kernels()) {
+        const cpu::WeightRows rows{w.data(), kRows, kCols};
+        EXPECT_EQ(n_different(kernels, type, rows, std::span(in.rows).first(1)), 0)
+            << kernels.name << " " << name_of(type) << " " << static_cast<int>(fill);
+        EXPECT_EQ(n_different(kernels, type, rows, in.rows), 0)
+            << kernels.name << " " << name_of(type) << " " << static_cast<int>(fill);
+      }
+    }
+  }
+}
+
+TEST(Kernels, WeightsAndInputsMayLieAtAnyAddress) {
+  constexpr int64_t kCols = 256, kRows = 17;
+  const Inputs in(3, kCols);
+  for (const Type type : quantised_types()) {
+    std::vector<std::byte> memory(quant::row_bytes(type, kCols) * kRows + 3);
+    std::byte* const w = memory.data() + 3;
+    quant::random_row_blocks(type, 5, 0, kRows * kCols / quant::type_info(type).block_elems, 0.1f,
+                             w);
+    for (const Kernels& kernels : cpu::usable_kernels()) {
+      EXPECT_EQ(n_different(kernels, type, {w, kRows, kCols}, in.rows), 0) << kernels.name;
+    }
+  }
+}
+
+// Whole operations with every set of kernels, threads and numbers of rows: the same bytes.
+TEST(Kernels, ExpertsGiveTheSameBytesWithAllOfThem) {
+  constexpr int64_t kModel = 512, kHidden = 256;
+  const Weight gate(Type::q4_k, {kModel, kHidden, 8}, 1, 0.1f);
+  const Weight up(Type::q5_0, {kModel, kHidden, 8}, 2, 0.1f);
+  const Weight down(Type::q6_k, {kHidden, kModel, 8}, 3, 0.1f);
+  const ExpertsView experts{.gate = gate.view(), .up = up.view(), .down = down.view()};
+  for (const int64_t n_rows : {1, 5, 40}) {
+    ExpertInput a(Rows::random(n_rows, kModel, 4));
+    Routing routing = Routing::random(n_rows, 3, 8, 6);
+    std::vector<float> expected;
+    for (const Kernels& kernels : cpu::usable_kernels()) {
+      for (const int n_threads : {1, 3}) {
+        ThreadPool pool(n_threads);
+        std::vector<float> x(static_cast<size_t>(n_rows * kModel), 0.5f);
+        make_cpu_ops(pool, kernels)
+            ->experts(experts, a.view(), routing.view(), {x.data(), n_rows, kModel});
+        if (expected.empty()) expected = x;
+        EXPECT_EQ(std::memcmp(x.data(), expected.data(), x.size() * sizeof(float)), 0)
+            << kernels.name << ", " << n_threads << " threads, " << n_rows << " rows";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::backend::test
