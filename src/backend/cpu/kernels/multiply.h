@@ -91,12 +91,12 @@ struct Direct {
 
   const QuantizedRow& in;
   int64_t first;
-  U sums[kGroups] = {};
+  U sums[kColumns / 16] = {};  // by 16 columns even where a scale serves 32: shorter chains
   F scales[kGroups] = {}, mins[kGroups] = {};
   F d_ = {}, dmin_ = {};
 
   SLUICE_INLINE void word(int i, U w) {
-    U& sum = sums[4 * i / kGroup];
+    U& sum = sums[i / 4];
     sum = Steps::dot4(sum, w, Lanes::splat_word(in.q + first + 4 * i));
   }
   SLUICE_INLINE void scale(int i, F x) { scales[i] = x; }
@@ -111,7 +111,7 @@ struct Direct {
         steps.add_16(in, block, {sums[2 * b], sums[2 * b + 1]}, {scales[2 * b], scales[2 * b + 1]},
                      {mins[2 * b], mins[2 * b + 1]});
       } else {
-        steps.add_32(in, block, sums[b], scales[b], mins[b]);
+        steps.add_32(in, block, Lanes::add(sums[2 * b], sums[2 * b + 1]), scales[b], mins[b]);
       }
     });
   }
@@ -119,7 +119,7 @@ struct Direct {
 
 // What a chunk of n_blocks blocks adds to the sums of Lanes::kRows rows.
 template <typename Lanes, typename Block>
-SLUICE_INLINE inline typename Lanes::F direct_chunk(Source& source, const QuantizedRow& in,
+SLUICE_INLINE inline typename Lanes::F direct_chunk(const Source& source, const QuantizedRow& in,
                                                     int64_t first, int n_blocks) {
   using Type = Unpack<Lanes, Block>;
   Chain<Lanes, Type> steps;
@@ -243,31 +243,40 @@ struct Product {
     return static_cast<int>((n_cols - first < kChunk ? n_cols - first : kChunk) / 32);
   }
 
-  // Narrow::kRows rows, one input row. The bytes wanted next are the rows behind these.
-  void one_input(const std::byte* data, const QuantizedRow& in, float* out) const {
+  // Asks for the bytes of a chunk of n_rows rows that come so much later. Hardware follows a few
+  // streams, and these are one for each row; rows further ahead are one stream again.
+  void ask(const std::byte* group, int64_t first, int n_rows) const {
+    constexpr size_t kAhead = 16384;
+    const size_t n = static_cast<size_t>(n_rows);
+    const std::byte* const begin =
+        group + stride * n + kAhead + static_cast<size_t>(first / kChunk) * kStep * n;
+    for (size_t i = 0; i < kStep * n; i += 64) __builtin_prefetch(begin + i, 0, 2);
+  }
+
+  // Narrow::kRows rows, one input row.
+  void one_input(const std::byte* group, const QuantizedRow& in, float* out) const {
     typename Narrow::F sum = Narrow::splat(0.0f);
-    const std::byte* ahead = data + stride * Narrow::kRows;
+    Source source{group, stride};
     for (int64_t first = 0; first < n_cols; first += kChunk) {
-      Source source{data, stride, ahead};
+      ask(group, first, Narrow::kRows);
       sum = Narrow::add(sum, direct_chunk<Narrow, Block>(source, in, first, n_blocks_at(first)));
-      data += kStep;
-      ahead += kStep * Narrow::kRows;
+      source.data += kStep;
     }
     Narrow::store(sum, out);
   }
 
   // Wide::kRows rows.
-  void many_inputs(const std::byte* data, std::span<const QuantizedRow> in, float* out,
+  void many_inputs(const std::byte* group, std::span<const QuantizedRow> in, float* out,
                    int64_t out_stride) const {
     for (size_t t = 0; t < in.size(); ++t) {
       Wide::store(Wide::splat(0.0f), out + static_cast<int64_t>(t) * out_stride);
     }
-    Source source{data, stride, data + stride * Wide::kRows};
+    Source source{group, stride};
     Tile<Wide::kRows> tile;
     for (int64_t first = 0; first < n_cols; first += kChunk) {
+      ask(group, first, Wide::kRows);
       fill_tile<Narrow, Block>(source, n_blocks_at(first), tile);
       source.data += kStep;
-      source.ahead += kStep * Wide::kRows;
       add_to_all(tile, in, first, out, out_stride);
     }
   }

@@ -16,12 +16,10 @@ namespace sluice::backend::cpu {
 
 using quant::Form;
 
-// Where a chunk of Lanes::kRows rows stands, and the bytes that are wanted next. A core keeps few
-// requests to memory open, so it asks for these little by little, with every load.
+// Where a chunk of Lanes::kRows rows stands.
 struct Source {
   const std::byte* data;
   size_t stride;
-  const std::byte* ahead;
 };
 
 // The bit operations that several types share.
@@ -36,13 +34,9 @@ struct Bits {
   };
 
   // 16 bytes per row, from `offset` on: four words.
-  SLUICE_INLINE static Words load(Source& source, size_t offset) {
+  SLUICE_INLINE static Words load(const Source& source, size_t offset) {
     Words words;
     Lanes::load4(source.data + offset, source.stride, words.w);
-    unroll<Lanes::kRows / 4>([&](auto) SLUICE_INLINE {
-      __builtin_prefetch(source.ahead, 0, 2);
-      source.ahead += 64;
-    });
     return words;
   }
 
@@ -73,7 +67,7 @@ struct Bits {
 
   // A block of 32 whose byte i holds element i below and element i + 16 above.
   template <typename Use>
-  SLUICE_INLINE static void split_nibbles(Source& in, size_t at, const Use& use) {
+  SLUICE_INLINE static void split_nibbles(const Source& in, size_t at, const Use& use) {
     const Words x = load(in, at);
     unroll<4>([&](auto j) SLUICE_INLINE { use(j, low_nibbles(x[j])); });
     unroll<4>([&](auto j) SLUICE_INLINE { use(Index<j + 4>{}, high_nibbles(x[j])); });
@@ -88,6 +82,18 @@ struct Bits {
   }
 };
 
+// A table of 16 weights as bytes without a sign: each plus `offset`, modulo 256.
+struct ByteTable {
+  uint8_t values[16];
+
+  template <typename Table>
+  static consteval ByteTable of(const Table& table, int offset) {
+    ByteTable out = {};
+    for (size_t i = 0; i < 16; ++i) out.values[i] = static_cast<uint8_t>(table[i] + offset);
+    return out;
+  }
+};
+
 // Types of 32-blocks: the block that stands at byte `at`, as block b of the chunk.
 template <typename Lanes, typename Block>
 struct Unpack;
@@ -98,7 +104,7 @@ struct Unpack<Lanes, quant::BlockQ4_0> : Bits<Lanes> {
   static constexpr Form kForm = Form::block;
   static constexpr float kOffset = 8.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
     out.scale(b, B::low_half(B::load(in, at)[0]));
     B::split_nibbles(in, at + offsetof(quant::BlockQ4_0, qs),
                      [&](auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
@@ -111,7 +117,7 @@ struct Unpack<Lanes, quant::BlockQ4_1> : Bits<Lanes> {
   static constexpr Form kForm = Form::block_min;
   static constexpr float kOffset = 0.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
     const auto head = B::load(in, at);
     out.scale(b, B::low_half(head[0]));
     out.min(b, B::high_half(head[0]));
@@ -126,7 +132,7 @@ struct Unpack<Lanes, quant::BlockQ5_0> : Bits<Lanes> {
   static constexpr Form kForm = Form::block;
   static constexpr float kOffset = 16.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
     const auto head = B::load(in, at);  // d, and qh across two words
     out.scale(b, B::low_half(head[0]));
     const auto qh =
@@ -143,7 +149,7 @@ struct Unpack<Lanes, quant::BlockQ5_1> : Bits<Lanes> {
   static constexpr Form kForm = Form::block_min;
   static constexpr float kOffset = 0.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
     const auto head = B::load(in, at);
     out.scale(b, B::low_half(head[0]));
     out.min(b, B::high_half(head[0]));
@@ -161,7 +167,7 @@ struct Unpack<Lanes, quant::BlockQ8_0> : Bits<Lanes> {
   static constexpr bool kSigned = true;
   static constexpr float kOffset = Lanes::kSignedOffset;
   template <typename Out>
-  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
     out.scale(b, B::low_half(B::load(in, at)[0]));
     for (int half = 0; half < 2; ++half) {
       const auto q = B::load(in, at + offsetof(quant::BlockQ8_0, qs) + 16 * size_t(half));
@@ -178,12 +184,15 @@ struct Unpack<Lanes, quant::BlockIQ4_NL> : Bits<Lanes> {
   static constexpr bool kSigned = true;
   static constexpr float kOffset = Lanes::kSignedOffset;
   template <typename Out>
-  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
     out.scale(b, B::low_half(B::load(in, at)[0]));
     B::split_nibbles(in, at + offsetof(quant::BlockIQ4_NL, qs), [&](auto j, auto w) SLUICE_INLINE {
-      out.word(8 * b + j, Lanes::from_signed(Lanes::look_up(quant::kIq4Values, w)));
+      out.word(8 * b + j, Lanes::look_up(kTable, w));
     });
   }
+
+ private:
+  static constexpr ByteTable kTable = ByteTable::of(quant::kIq4Values, static_cast<int>(kOffset));
 };
 
 template <typename Lanes>
@@ -192,18 +201,20 @@ struct Unpack<Lanes, quant::BlockMXFP4> : Bits<Lanes> {
   static constexpr Form kForm = Form::block;
   static constexpr float kOffset = 12.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(Source& in, size_t at, int b, Out& out) {
+  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
     out.scale(b, Lanes::e8m0_to_float(Lanes::bits(B::load(in, at)[0], 0xffu)));
     B::split_nibbles(in, at + offsetof(quant::BlockMXFP4, qs), [&](auto j, auto w) SLUICE_INLINE {
-      out.word(8 * b + j,
-               Lanes::add_bytes(Lanes::look_up(quant::kMxfp4Values, w), Lanes::splat(0x0c0c0c0cu)));
+      out.word(8 * b + j, Lanes::look_up(kTable, w));
     });
   }
+
+ private:
+  static constexpr ByteTable kTable = ByteTable::of(quant::kMxfp4Values, static_cast<int>(kOffset));
 };
 
 // The first 16 bytes of Q4_K and Q5_K: d, dmin, and 6-bit scales and minima.
 template <typename Lanes, typename Out>
-SLUICE_INLINE inline void unpack_affine(Source& in, Out& out) {
+SLUICE_INLINE inline void unpack_affine(const Source& in, Out& out) {
   using B = Bits<Lanes>;
   const auto head = B::load(in, 0);
   out.d(B::low_half(head[0]));
@@ -222,7 +233,7 @@ SLUICE_INLINE inline void unpack_affine(Source& in, Out& out) {
 
 // 128 bytes: in each 32 of them the low nibbles are one block of 32, the high ones the next.
 template <typename Lanes, typename Use>
-SLUICE_INLINE inline void paired_nibbles(Source& in, size_t at, const Use& use) {
+SLUICE_INLINE inline void paired_nibbles(const Source& in, size_t at, const Use& use) {
   using B = Bits<Lanes>;
   unroll<4>([&](auto pair) SLUICE_INLINE {
     unroll<2>([&](auto half) SLUICE_INLINE {
@@ -240,7 +251,7 @@ struct Unpack<Lanes, quant::BlockQ4_K> {
   static constexpr Form kForm = Form::super_32_min;
   static constexpr float kOffset = 0.0f;
   template <typename Out>
-  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+  SLUICE_INLINE static void super_block(const Source& in, Out& out) {
     unpack_affine<Lanes>(in, out);
     paired_nibbles<Lanes>(in, offsetof(quant::BlockQ4_K, qs),
                           [&](auto b, auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
@@ -253,7 +264,7 @@ struct Unpack<Lanes, quant::BlockQ5_K> {
   static constexpr Form kForm = Form::super_32_min;
   static constexpr float kOffset = 0.0f;
   template <typename Out>
-  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+  SLUICE_INLINE static void super_block(const Source& in, Out& out) {
     unpack_affine<Lanes>(in, out);
     constexpr size_t kHigh = offsetof(quant::BlockQ5_K, qh);
     const typename B::Words high[2] = {B::load(in, kHigh), B::load(in, kHigh + 16)};
@@ -267,7 +278,7 @@ struct Unpack<Lanes, quant::BlockQ5_K> {
 
 // 64 bytes: in each 32 of them, bits 2g and 2g+1 of a byte belong to block g of four.
 template <typename Lanes, typename Use>
-SLUICE_INLINE inline void bit_pairs(Source& in, size_t at, const Use& use) {
+SLUICE_INLINE inline void bit_pairs(const Source& in, size_t at, const Use& use) {
   using B = Bits<Lanes>;
   unroll<2>([&](auto four) SLUICE_INLINE {
     unroll<2>([&](auto half) SLUICE_INLINE {
@@ -288,7 +299,7 @@ struct Unpack<Lanes, quant::BlockQ2_K> {
   static constexpr Form kForm = Form::super_16_min;
   static constexpr float kOffset = 0.0f;
   template <typename Out>
-  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+  SLUICE_INLINE static void super_block(const Source& in, Out& out) {
     const auto scales = B::load(in, 0);
     unroll<16>([&](auto g) SLUICE_INLINE {
       out.scale(g, B::template byte<g % 4>(B::low_nibbles(scales[g / 4])));
@@ -308,7 +319,7 @@ struct Unpack<Lanes, quant::BlockQ3_K> {
   static constexpr Form kForm = Form::super_16;
   static constexpr float kOffset = 4.0f;
   template <typename Out>
-  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+  SLUICE_INLINE static void super_block(const Source& in, Out& out) {
     // Bit b of a byte of hmask counts 4 in block b.
     const typename B::Words high[2] = {B::load(in, 0), B::load(in, 16)};
     bit_pairs<Lanes>(in, offsetof(quant::BlockQ3_K, qs), [&](auto b, auto j, auto w) SLUICE_INLINE {
@@ -322,7 +333,7 @@ struct Unpack<Lanes, quant::BlockQ3_K> {
  private:
   // 6 bits less 32: nibbles in the first 8 of 12 bytes, upper pairs in the last 4.
   template <typename Out>
-  SLUICE_INLINE static void scales(Source& in, Out& out) {
+  SLUICE_INLINE static void scales(const Source& in, Out& out) {
     const auto x = B::load(in, offsetof(quant::BlockQ3_K, scales) - 4);
     const typename Lanes::U s[4] = {
         B::template with_bits<-4>(B::low_nibbles(x[1]), x[3], 0x30303030u),
@@ -341,7 +352,7 @@ struct Unpack<Lanes, quant::BlockQ6_K> {
   static constexpr Form kForm = Form::super_16;
   static constexpr float kOffset = 32.0f;
   template <typename Out>
-  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+  SLUICE_INLINE static void super_block(const Source& in, Out& out) {
     unroll<2>([&](auto half) SLUICE_INLINE {
       unroll<2>([&](auto i) SLUICE_INLINE { quarters<4 * half, i>(in, out); });
     });
@@ -356,7 +367,7 @@ struct Unpack<Lanes, quant::BlockQ6_K> {
   // 16 columns of blocks b .. b+3: the nibbles of the first and the third stand in one place, those
   // of the second and the fourth behind them by 32, the upper bits of all four in qh.
   template <int b, int half, typename Out>
-  SLUICE_INLINE static void quarters(Source& in, Out& out) {
+  SLUICE_INLINE static void quarters(const Source& in, Out& out) {
     constexpr size_t kLow = 16 * b + 16 * half;
     const auto even = B::load(in, kLow);
     const auto odd = B::load(in, kLow + 32);
@@ -379,19 +390,21 @@ struct Unpack<Lanes, quant::BlockIQ4_XS> {
   static constexpr bool kSigned = true;
   static constexpr float kOffset = Lanes::kSignedOffset;
   template <typename Out>
-  SLUICE_INLINE static void super_block(Source& in, Out& out) {
+  SLUICE_INLINE static void super_block(const Source& in, Out& out) {
     const auto head = B::load(in, 0);  // d and the scales' upper pairs; their nibbles
     out.d(B::low_half(head[0]));
     unroll<8>([&](auto b) SLUICE_INLINE {
       const auto nibble = Lanes::bits(Lanes::template shift<4 * b>(head[1]), 0x0fu);
       const auto s = B::template with_bits<16 + 2 * b - 4>(nibble, head[0], 0x30u);
       out.scale(b, Lanes::subtract(Lanes::to_float(s), Lanes::splat(32.0f)));
-      B::split_nibbles(
-          in, offsetof(quant::BlockIQ4_XS, qs) + 16 * b, [&](auto j, auto w) SLUICE_INLINE {
-            out.word(8 * b + j, Lanes::from_signed(Lanes::look_up(quant::kIq4Values, w)));
-          });
+      B::split_nibbles(in, offsetof(quant::BlockIQ4_XS, qs) + 16 * b,
+                       [&](auto j, auto w)
+                           SLUICE_INLINE { out.word(8 * b + j, Lanes::look_up(kTable, w)); });
     });
   }
+
+ private:
+  static constexpr ByteTable kTable = ByteTable::of(quant::kIq4Values, static_cast<int>(kOffset));
 };
 
 }  // namespace sluice::backend::cpu
