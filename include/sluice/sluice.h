@@ -24,7 +24,7 @@ namespace sluice {
 using TokenId = int32_t;
 
 struct LoadOptions {
-  int n_threads = 0;  // 0: one per usable core
+  int n_threads = 0;  // 0: one per physical core that the process may use
 
   // Called while the file is read into memory; empty: the file is read as it is needed.
   std::function<void(uint64_t bytes_done, uint64_t bytes_total)> progress;

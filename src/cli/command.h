@@ -6,11 +6,13 @@
 
 namespace sluice::cli {
 
+void add_bench(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_perplexity(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_run(CLI::App& app);
+void add_simulate(CLI::App& app);
 void add_synth(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_quantize(CLI::App& app);

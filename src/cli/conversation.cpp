@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/text_file.h"
-#include "gguf/output_file.h"
 
 namespace sluice::cli {
 namespace {
@@ -58,7 +58,7 @@ void Conversation::save(const std::string& path) const {
     throw Error(Errc::bad_request,
                 cat(path, " is no plain file; expected a new name, or a file to replace"));
   }
-  gguf::OutputFile file(path);
+  OutputFile file(path);
   const std::string text = dump(messages(), 2) + "\n";
   file.append(std::as_bytes(std::span(text)));
   file.commit();

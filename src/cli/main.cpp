@@ -51,6 +51,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
   sluice::cli::add_run(app);
   sluice::cli::add_plan(app);
+  sluice::cli::add_simulate(app);
+  sluice::cli::add_bench(app);
   sluice::cli::add_inspect(app);
   sluice::cli::add_logits(app);
   sluice::cli::add_tokenize(app);

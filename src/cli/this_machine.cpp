@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 
+#include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -83,7 +84,7 @@ uint64_t free_in_own_group() {
 
 policy::Hardware this_machine() {
   policy::Hardware machine;
-  machine.n_cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  machine.n_cores = this_machines_cpus().default_threads();
   const uint64_t available = number_in("/proc/meminfo", "MemAvailable:").value_or(0) * kKiB;
   const uint64_t allowed = free_in_own_group();
   machine.ram_free = std::min(available, allowed);

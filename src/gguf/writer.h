@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/output_file.h"
 #include "gguf/layout.h"
 #include "gguf/metadata.h"
-#include "gguf/output_file.h"
 #include "gguf/tensor_info.h"
 
 namespace sluice::gguf {

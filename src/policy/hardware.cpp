@@ -86,6 +86,7 @@ double parse_quantity(std::string_view typed, std::span<const Unit> units, Range
 
 constexpr Range kBytes{0.0, 1e15};
 constexpr Range kRates{1e-3, 1e5};
+constexpr Range kMicroseconds{0.0, 1e6};
 
 uint64_t bytes_of(std::string_view text, std::string_view what, std::string_view example) {
   return static_cast<uint64_t>(
@@ -222,7 +223,7 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
     h.cpu_gbps = parse_quantity(value, kRateUnits, kRates, key, "cpu=60GB/s");
     h.cpu_source = "given";
   } else if (key == "handshake") {
-    h.handshake_us = parse_quantity(value, kTimeUnits, {0.0, 1e6}, key, "handshake=18us");
+    h.handshake_us = parse_quantity(value, kTimeUnits, kMicroseconds, key, "handshake=18us");
   } else if (key == "cores") {
     const double cores = parse_quantity(value, kPlain, {1.0, 4096.0}, key, "cores=16");
     if (cores != std::floor(cores))
@@ -241,6 +242,14 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
 
 uint64_t parse_bytes(std::string_view text, std::string_view what) {
   return bytes_of(text, what, "12GiB");
+}
+
+double parse_gbps(std::string_view text, std::string_view what) {
+  return parse_quantity(text, kRateUnits, kRates, what, "25GB/s");
+}
+
+double parse_microseconds(std::string_view text, std::string_view what) {
+  return parse_quantity(text, kTimeUnits, kMicroseconds, what, "18us");
 }
 
 Hardware parse_hardware(std::string_view text, const Hardware& base) {

@@ -44,4 +44,10 @@ Hardware parse_hardware(std::string_view text, const Hardware& base);
 // and GB of 1000. Throws Errc::bad_request; `what` names the value in its text.
 uint64_t parse_bytes(std::string_view text, std::string_view what);
 
+// "25GB/s", "6.5 GB/s", "20GiB/s" or plain GB/s of 10^9 bytes: 25. Throws as parse_bytes does.
+double parse_gbps(std::string_view text, std::string_view what);
+
+// "18us", "0.2ms" or plain microseconds: 18. Throws as parse_bytes does.
+double parse_microseconds(std::string_view text, std::string_view what);
+
 }  // namespace sluice::policy

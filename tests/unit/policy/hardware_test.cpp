@@ -157,6 +157,22 @@ TEST(Hardware, ReadsSizesInPowersOf1024AndOf1000) {
                    {"--vram is '12'", "12GiB"}));
 }
 
+TEST(Hardware, ReadsRatesAndTimesWithTheirUnitsOrWithout) {
+  EXPECT_EQ(parse_gbps("25GB/s", "--link"), 25.0);
+  EXPECT_EQ(parse_gbps(" 6.5 GB/s", "--link"), 6.5);
+  EXPECT_EQ(parse_gbps("25", "--link"), 25.0);
+  EXPECT_EQ(parse_gbps("1 GiB/s", "--link"), 1.073741824);
+  EXPECT_EQ(parse_microseconds("18us", "--handshake"), 18.0);
+  EXPECT_EQ(parse_microseconds("0.2 ms", "--handshake"), 200.0);
+  EXPECT_EQ(parse_microseconds("0", "--handshake"), 0.0);
+  for (const char* text : {"", "fast", "0", "-1", "25 parsecs", "1e9", "nan"}) {
+    EXPECT_TRUE(says(error_of(Errc::bad_request, [&] { parse_gbps(text, "--link"); }),
+                     {cat("--link is '", text, "'"), "25GB/s"}));
+  }
+  EXPECT_TRUE(says(error_of(Errc::bad_request, [] { parse_microseconds("-1us", "--handshake"); }),
+                   {"--handshake is '-1us'", "18us"}));
+}
+
 TEST(HardwareTable, NamesEveryPartOnceAndOnlyKnownLinks) {
   std::set<std::pair<std::string_view, int>> gpus;
   for (const KnownGpu& gpu : known_gpus()) {

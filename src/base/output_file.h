@@ -1,5 +1,6 @@
 // A file that appears under its name only when it is whole: written as <path>.partial, renamed by
-// commit(), removed when that never comes.
+// commit(), removed when that never comes. What cannot be replaced so (a device, a pipe) is written
+// to directly.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +10,11 @@
 #include <string>
 #include <vector>
 
-namespace sluice::gguf {
+namespace sluice {
 
-// Neither copied nor moved. Errors (a full disk, no permission) throw Errc::bad_file with the
-// system's reason; the partial file goes with the object.
+// Neither copied nor moved. A link stays, and what it points to is replaced. Errors (a full disk,
+// no permission) throw Errc::bad_file with the system's reason; the partial file goes with the
+// object.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -35,11 +37,13 @@ class OutputFile {
   void write_out(std::span<const std::byte> bytes);
   [[noreturn]] void fail(const char* what) const;
 
+  bool is_direct() const { return partial_path_ == path_; }
+
   std::string path_;
-  std::string partial_path_;
+  std::string partial_path_;  // where bytes go until commit()
   std::vector<std::byte> buffer_;
   uint64_t bytes_written_ = 0;  // the buffer's included
   int fd_ = -1;                 // -1 after commit()
 };
 
-}  // namespace sluice::gguf
+}  // namespace sluice
