@@ -106,12 +106,12 @@ void Experts::for_pieces(int64_t (*n_rows)(const Group&), Body&& body) {
 }
 
 // Rows [first, first + n) of gate and up: a whole number of the hidden rows' blocks of 32.
-void Experts::gate_up(Group& group, int64_t first, int64_t n, ProductScratch& scratch) {
+void Experts::gate_up(Group& group, int64_t first, int64_t n, Scratch<float>& scratch) {
   const int64_t n_pairs = group.n_pairs();
-  float* const gate = scratch.results.get(2 * n_pairs * n);
+  float* const gate = scratch.get(2 * n_pairs * n);
   float* const up = gate + n_pairs * n;
-  multiply(kernels_, group.gate, first, n, group.inputs, n_pairs, scratch, gate);
-  multiply(kernels_, group.up, first, n, group.inputs, n_pairs, scratch, up);
+  multiply(kernels_, group.gate, first, n, group.inputs, n_pairs, gate);
+  multiply(kernels_, group.up, first, n, group.inputs, n_pairs, up);
   const auto all = static_cast<size_t>(n_pairs * n);
   quant::swiglu({gate, all}, {up, all}, gate);
   for (int64_t i = 0; i < n_pairs; ++i) {
@@ -124,10 +124,10 @@ void Experts::gate_up(Group& group, int64_t first, int64_t n, ProductScratch& sc
   }
 }
 
-void Experts::down(Group& group, int64_t first, int64_t n, ProductScratch& scratch) {
+void Experts::down(Group& group, int64_t first, int64_t n, Scratch<float>& scratch) {
   const int64_t n_pairs = group.n_pairs();
-  float* const dots = scratch.results.get(n_pairs * n);
-  multiply(kernels_, group.down, first, n, group.hidden, n_pairs, scratch, dots);
+  float* const dots = scratch.get(n_pairs * n);
+  multiply(kernels_, group.down, first, n, group.hidden, n_pairs, dots);
   for (int64_t i = 0; i < n_pairs; ++i) {
     const int64_t slot = group.slots[static_cast<size_t>(i)];
     std::copy_n(dots + i * n, n, group.rows->out + slot * group.down.n_rows + first);

@@ -54,15 +54,15 @@ class Experts {
   Group& add_group(const WeightView& gate, const WeightView& up, const WeightView& down,
                    Rows& rows);
   void set_inputs(const ExpertInputView& a);
-  void gate_up(Group& group, int64_t first, int64_t n, ProductScratch& scratch);
-  void down(Group& group, int64_t first, int64_t n, ProductScratch& scratch);
+  void gate_up(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
+  void down(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
   void combine(const RoutingView& routing, bool has_shared, RowsView x);
   template <typename Body>
   void for_pieces(int64_t (*n_rows)(const Group&), Body&& body);
 
   ThreadPool& pool_;
   const Kernels& kernels_;
-  std::vector<ProductScratch> threads_;
+  std::vector<Scratch<float>> threads_;  // the products of one piece of work
   std::vector<int32_t> group_of_expert_;
   std::vector<Group> groups_;
   int64_t n_groups_ = 0;

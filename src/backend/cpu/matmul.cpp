@@ -38,11 +38,11 @@ void Matmul::run(ConstRowsView x, std::span<const Projection> projections, RowsV
   CHECK(out.n_rows == x.n_rows && column <= out.n_cols);
 
   pool_.parallel_for(std::ssize(pieces_), 1, [&](int64_t begin, int64_t end, int thread) {
-    ProductScratch& scratch = threads_[static_cast<size_t>(thread)];
+    Scratch<float>& scratch = threads_[static_cast<size_t>(thread)];
     for (int64_t i = begin; i < end; ++i) {
       const auto& [projection, first, n, at] = pieces_[static_cast<size_t>(i)];
-      float* const dots = scratch.results.get(x.n_rows * n);
-      cpu::multiply(kernels_, projection->weight, first, n, inputs_, x.n_rows, scratch, dots);
+      float* const dots = scratch.get(x.n_rows * n);
+      cpu::multiply(kernels_, projection->weight, first, n, inputs_, x.n_rows, dots);
       for (int64_t r = 0; r < x.n_rows; ++r) {
         float* const target = out.row(r) + at;
         for (int64_t k = 0; k < n; ++k) {

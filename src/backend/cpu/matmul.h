@@ -33,7 +33,7 @@ class Matmul {
 
   ThreadPool& pool_;
   const Kernels& kernels_;
-  std::vector<ProductScratch> threads_;
+  std::vector<Scratch<float>> threads_;  // the products of one piece of work
   std::vector<Piece> pieces_;
   InputRows inputs_;
   QuantizedRows quantized_;

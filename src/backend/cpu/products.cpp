@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "quant/decode.h"
-#include "quant/dot.h"
+#include "backend/cpu/float_products.h"
 
 namespace sluice::backend::cpu {
 namespace {
@@ -25,33 +24,13 @@ void multiply_quantised(const Kernels& kernels, const WeightView& weight, int64_
   }
 }
 
-// Widening is exact, so a row widened once gives the same bits as one widened for each input.
-void multiply_float(const WeightView& weight, int64_t first, int64_t n_rows,
-                    const InputRows& inputs, int64_t n_inputs, Scratch<float>& widened,
-                    float* out) {
-  const int64_t n = weight.n_cols;
-  const bool widen = n_inputs > 1 && weight.type != quant::Type::f32;
-  for (int64_t r = 0; r < n_rows; ++r) {
-    const std::byte* w = weight.row(first + r);
-    quant::Type type = weight.type;
-    if (widen) {
-      float* const row = widened.get(n);
-      quant::decode_row(type, w, {row, static_cast<size_t>(n)});
-      w = reinterpret_cast<const std::byte*>(row);
-      type = quant::Type::f32;
-    }
-    for (int64_t i = 0; i < n_inputs; ++i) {
-      out[i * n_rows + r] = quant::dot_float(type, w, inputs.f32[static_cast<size_t>(i)], n);
-    }
-  }
-}
-
 }  // namespace
 
 void multiply(const Kernels& kernels, const WeightView& weight, int64_t first, int64_t n_rows,
-              const InputRows& inputs, int64_t n_inputs, ProductScratch& scratch, float* out) {
+              const InputRows& inputs, int64_t n_inputs, float* out) {
   if (quant::is_float(weight.type)) {
-    multiply_float(weight, first, n_rows, inputs, n_inputs, scratch.widened, out);
+    multiply_float(weight, first, n_rows,
+                   std::span(inputs.f32).first(static_cast<size_t>(n_inputs)), out);
   } else {
     multiply_quantised(kernels, weight, first, n_rows, inputs, n_inputs, out);
   }

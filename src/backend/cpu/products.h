@@ -21,18 +21,12 @@ struct InputRows {
   }
 };
 
-// Per thread: a widened weight row, and the products of one piece of work.
-struct ProductScratch {
-  Scratch<float> widened;
-  Scratch<float> results;
-};
-
 // How many weight rows a thread takes at a time. With many inputs each of them is read for every
 // few rows, so more rows at a time save their traffic.
 constexpr int64_t rows_per_piece(int64_t n_inputs) { return n_inputs < 32 ? 32 : 64; }
 
 // out[i][r] = row first + r of the weight . input i, r < n_rows. out: [n_inputs, n_rows].
 void multiply(const Kernels& kernels, const WeightView& weight, int64_t first, int64_t n_rows,
-              const InputRows& inputs, int64_t n_inputs, ProductScratch& scratch, float* out);
+              const InputRows& inputs, int64_t n_inputs, float* out);
 
 }  // namespace sluice::backend::cpu
