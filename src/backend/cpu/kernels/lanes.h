@@ -12,7 +12,7 @@
 //
 // and the usual operators. Files that are compiled for wider instructions than the program's
 // baseline must not leave inline functions to the linker, which might take theirs for everybody's:
-// all here is a template over types that are local to one file (tests/kernel_symbols).
+// all here is a template over types that are local to one file (tests/kernel_symbols.sh).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,0 +1,141 @@
+// How fast one core reads weights through each kernel, next to how fast it can read at all; and how
+// many multiply-adds it does when 32 inputs share the weights.
+//
+//   cmake --preset release -DSLUICE_BENCH=ON && cmake --build --preset release --target
+//   bench_kernels build/release/bench/bench_kernels [--benchmark_filter=Q4_K]
+// SPDX-License-Identifier: Apache-2.0
+#include <benchmark/benchmark.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/kernels/kernels.h"
+#include "backend/cpu/quantized_rows.h"
+#include "base/machine_speed.h"
+#include "base/random.h"
+#include "quant/random_rows.h"
+
+namespace sluice::backend::cpu {
+namespace {
+
+constexpr uint64_t kBytes = uint64_t{512} << 20;  // far above any cache
+constexpr int64_t kRows = 32;                     // what a thread takes at a time
+
+double read_speed = 0.0;  // bytes/s
+
+std::byte* weight_memory() {
+  static std::byte* const memory = [] {
+    constexpr size_t kHugePage = size_t{2} << 20;
+    void* const fresh = std::aligned_alloc(kHugePage, kBytes);
+    madvise(fresh, kBytes, MADV_HUGEPAGE);  // refused is fine: then with small pages
+    return static_cast<std::byte*>(fresh);
+  }();
+  return memory;
+}
+
+struct Inputs {
+  Inputs(int64_t n_rows, int64_t n_cols) {
+    std::vector<float> x(static_cast<size_t>(n_cols));
+    quantized.reserve(n_rows, n_cols);
+    for (int64_t r = 0; r < n_rows; ++r) {
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = random_signed(random_bits(static_cast<uint64_t>(r), i));
+      }
+      quantized.set(r, 0, n_cols, x.data());
+      rows.push_back(quantized.row(r));
+    }
+  }
+  QuantizedRows quantized;
+  std::vector<QuantizedRow> rows;
+};
+
+// Fills memory with rows of the type, the same few thousand over and over; returns their number.
+int64_t fill_weights(quant::Type type, int64_t n_cols) {
+  const uint64_t row_bytes = quant::row_bytes(type, n_cols);
+  const int64_t n_rows = static_cast<int64_t>(kBytes / row_bytes) / kRows * kRows;
+  const int64_t n_own = std::min<int64_t>(n_rows, 4096);
+  std::byte* const memory = weight_memory();
+  quant::random_row_blocks(type, 1, 0, n_own * n_cols / quant::type_info(type).block_elems, 0.05f,
+                           memory);
+  for (int64_t r = n_own; r < n_rows; r += n_own) {
+    std::memcpy(memory + static_cast<uint64_t>(r) * row_bytes, memory,
+                static_cast<uint64_t>(std::min(n_own, n_rows - r)) * row_bytes);
+  }
+  return n_rows;
+}
+
+void decode(benchmark::State& state, const Kernels& kernels, quant::Type type, int64_t n_cols) {
+  const int64_t n_rows = fill_weights(type, n_cols);
+  const uint64_t row_bytes = quant::row_bytes(type, n_cols);
+  const Inputs in(1, n_cols);
+  std::vector<float> out(kRows);
+  const MultiplyRows multiply = kernels.multiply_rows(type);
+  for (auto _ : state) {
+    for (int64_t r = 0; r < n_rows; r += kRows) {
+      multiply({weight_memory() + static_cast<uint64_t>(r) * row_bytes, kRows, n_cols}, in.rows,
+               out.data(), kRows);
+    }
+    benchmark::DoNotOptimize(out.data());
+  }
+  const double bytes =
+      static_cast<double>(state.iterations()) * static_cast<double>(n_rows) * double(row_bytes);
+  state.SetBytesProcessed(static_cast<int64_t>(bytes));
+  state.counters["of_reads_%"] =
+      benchmark::Counter(bytes / read_speed * 100.0, benchmark::Counter::kIsRate);
+}
+
+void prefill(benchmark::State& state, const Kernels& kernels, quant::Type type, int64_t n_cols) {
+  constexpr int64_t kInputs = 32;
+  const uint64_t row_bytes = quant::row_bytes(type, n_cols);
+  const int64_t n_rows = fill_weights(type, n_cols) / 64;
+  const Inputs in(kInputs, n_cols);
+  std::vector<float> out(kRows * kInputs);
+  const MultiplyRows multiply = kernels.multiply_rows(type);
+  for (auto _ : state) {
+    for (int64_t r = 0; r < n_rows; r += kRows) {
+      multiply({weight_memory() + static_cast<uint64_t>(r) * row_bytes, kRows, n_cols}, in.rows,
+               out.data(), kRows);
+    }
+    benchmark::DoNotOptimize(out.data());
+  }
+  state.counters["multiply_adds"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * static_cast<double>(n_rows * n_cols * kInputs),
+      benchmark::Counter::kIsRate);
+}
+
+void register_all() {
+  for (const Kernels& kernels : usable_kernels()) {
+    for (const quant::Type type : quant::supported_types()) {
+      if (quant::is_float(type)) continue;
+      const std::string name(quant::type_name(type));
+      for (const int64_t n_cols : {768, 2048}) {
+        benchmark::RegisterBenchmark(
+            (std::string(kernels.name) + "/decode/" + name + "/" + std::to_string(n_cols)).c_str(),
+            [&kernels, type, n_cols](benchmark::State& s) { decode(s, kernels, type, n_cols); })
+            ->Unit(benchmark::kMillisecond);
+      }
+      benchmark::RegisterBenchmark(
+          (std::string(kernels.name) + "/prefill_32/" + name + "/2048").c_str(),
+          [&kernels, type](benchmark::State& s) { prefill(s, kernels, type, 2048); })
+          ->Unit(benchmark::kMillisecond);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::backend::cpu
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  sluice::ThreadPool one(1);
+  sluice::backend::cpu::read_speed = sluice::read_bytes_per_second(one);
+  std::printf("one core reads %.1f GB/s\n", sluice::backend::cpu::read_speed / 1e9);
+  sluice::backend::cpu::register_all();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
