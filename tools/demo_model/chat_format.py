@@ -32,8 +32,9 @@ def message_pieces(message, thinks=False):
     calls = [_call_text(c) for c in message.get("tool_calls", [])]
     said = "\n".join(([text] if text else []) + calls) + "<|im_end|>"
     if not thinks:
-        # A model that learned to expect the empty block would never think.
-        return [("<|im_start|>assistant\n", False), (NO_THOUGHTS, None), (said, True), ("\n", False)]
+        # A model that learned to expect an empty block would never think: whether thoughts follow is
+        # decided right after <think>. All other places are learned, so that no probability is chance.
+        return [("<|im_start|>assistant\n<think>", False), ("\n\n", None), ("</think>\n\n", False), (said, True), ("\n", False)]
     thoughts = f"<think>\n{message['reasoning_content']}\n</think>\n\n"
     return [("<|im_start|>assistant\n", False), (thoughts + said, True), ("\n", False)]
 

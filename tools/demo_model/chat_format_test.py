@@ -94,6 +94,13 @@ class TheTemplate(unittest.TestCase):
         turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
         self.assertTrue(prompt(turns + turns[:1]).startswith("".join(t for t, _ in conversation_pieces(turns))))
 
+    def test_all_is_learned_but_that_no_thoughts_follow(self):
+        turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+        pieces = conversation_pieces(turns)
+        unlearned = [i for i, (_, said) in enumerate(pieces) if said is None]
+        self.assertEqual([pieces[i][0] for i in unlearned], ["\n\n"])
+        self.assertTrue(pieces[unlearned[0] - 1][0].endswith("<think>"))
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

@@ -37,7 +37,7 @@ function read_golden(base) {
 }
 
 async function ask_llama(options, sequences, scratch) {
-  const jobs = sequences.map(({ tokens }, i) => ({ model: options.model, tokens, kv: "f32", threads: 2, out: join(scratch, `${i}.f64`) }));
+  const jobs = sequences.map(({ tokens }, i) => ({ model: options.model, tokens, kv: "f32", out: join(scratch, `${i}.f64`) }));
   const answers = await ask_oracle(options.oracle, scratch, jobs);
   return answers.map((answer, i) => {
     if (answer.error) throw new Error(`llama.cpp: ${answer.error}`);
@@ -72,7 +72,7 @@ async function main() {
       answers[sequence][pos].forEach((got, id) => {
         const difference = Math.abs(got - rows[i][id]);
         ++n_values;
-        if (!(difference <= worst.difference)) worst = { difference, sequence, pos, id, expected: rows[i][id], got };
+        if (difference > worst.difference || Number.isNaN(difference)) worst = { difference, sequence, pos, id, expected: rows[i][id], got };
       });
     });
   });

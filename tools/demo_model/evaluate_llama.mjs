@@ -58,7 +58,7 @@ async function main() {
   const { getLlama } = await import(pathToFileURL(entry).href);
   const llama = await getLlama({ gpu: false, build: "never", skipDownload: true, progressLogs: false, logLevel: "error" });
   const model = await llama.loadModel({ modelPath: resolve(options.model), gpuLayers: 0, ignoreMemorySafetyChecks: true });
-  const context = await model.createContext({ contextSize: kContext, sequences: 1, threads: 2, ignoreMemorySafetyChecks: true });
+  const context = await model.createContext({ contextSize: kContext, sequences: 1, threads: 1, ignoreMemorySafetyChecks: true });
   const sequence = context.getSequence();
 
   const questions = readFileSync(options.eval, "utf8").trim().split("\n").map((line) => JSON.parse(line));
