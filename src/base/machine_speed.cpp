@@ -3,12 +3,15 @@
 #include "base/machine_speed.h"
 
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -256,6 +259,23 @@ constexpr int kSums = 12;  // latency 5, two a cycle, and some to spare
   _tile_release();
 }
 
+// Whether a tile instruction really runs: some virtual machines show the flag, grant the
+// permission, and then call it illegal. So a child tries it.
+bool runs_amx() {
+  const pid_t child = ::fork();
+  if (child < 0) return false;
+  if (child == 0) {
+    ::signal(SIGILL, SIG_DFL);
+    int8_amx(1);
+    ::_exit(0);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return false;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 // Whether the CPU has the tiles, and the kernel lets this process use them.
 bool may_use_amx() {
   constexpr unsigned kTileAndInt8 = 1u << 24 | 1u << 25;
@@ -263,7 +283,7 @@ bool may_use_amx() {
   constexpr long kTileData = 18;
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kTileAndInt8) == kTileAndInt8 &&
-         ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+         ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0 && runs_amx();
 }
 
 bool has_avx_vnni() {
