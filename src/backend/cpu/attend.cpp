@@ -1,41 +1,21 @@
-// See attend.h. The plain form: every key and value is widened when it is read, scores of one row
-// and one group of heads are held whole, and their order depends on the length alone.
+// See attend.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/attend.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "backend/cpu/rms_norm.h"
-#include "backend/cpu/rope.h"
-#include "backend/cpu/softmax.h"
-#include "quant/decode.h"
-#include "quant/dot.h"
 #include "quant/encode.h"
 
 namespace sluice::backend::cpu {
 namespace {
 
-// The place of a kv head's entry for a position in a layer's keys (or values).
-class PagedRows {
- public:
-  PagedRows(const AttentionView& attention, const StepView& step, const KvLayerView& kv,
-            int64_t row)
-      : table_(step.page_table + step.sequences[static_cast<size_t>(row)] * step.table_stride),
-        n_kv_heads_(attention.n_kv_heads),
-        page_tokens_(kv.page_tokens) {}
+// Queries of a tile: a key or value that comes from memory, or is widened, then serves so many that
+// this costs next to nothing, and queries with their outputs stay in L2 (72 KB at head_dim 128).
+constexpr int kTileQueries = 64;
 
-  uint64_t index(int kv_head, int32_t position) const {
-    const int64_t page = table_[position / page_tokens_];
-    const int64_t slot = (page * n_kv_heads_ + kv_head) * page_tokens_ + position % page_tokens_;
-    return static_cast<uint64_t>(slot);
-  }
-
- private:
-  const int32_t* table_;
-  int64_t n_kv_heads_;
-  int32_t page_tokens_;
-};
+// Tiles for each thread, at least, so that none waits long for the last.
+constexpr int64_t kTilesPerThread = 4;
 
 void normalise_heads(HeadNorm kind, const NormView& norm, int n_heads, int head_dim, float* heads) {
   const auto dim = static_cast<size_t>(head_dim);
@@ -48,85 +28,89 @@ void normalise_heads(HeadNorm kind, const NormView& norm, int n_heads, int head_
 
 }  // namespace
 
-void Attend::append(const Call& call, int64_t row, Thread& thread) {
+void Attend::append(const AttendCall& call, int64_t row) const {
   const auto& [qkv, attention, step, kv, out] = call;
   const int dim = attention.head_dim;
   float* q = qkv.row(row);
   float* k = q + attention.q_cols();
   const float* v = k + attention.kv_cols();
-  const int32_t position = step.positions[static_cast<size_t>(row)];
 
   normalise_heads(attention.head_norm, attention.q_norm, attention.n_heads, dim, q);
   normalise_heads(attention.head_norm, attention.k_norm, attention.n_kv_heads, dim, k);
-  rope_angles(attention.rope, position, thread.angles);
-  for (int h = 0; h < attention.n_heads; ++h) {
-    rope_turn(attention.rope.pairing, thread.angles, q + h * dim);
+  for (int h = 0; h < attention.n_heads + attention.n_kv_heads; ++h) {  // k stands behind q
+    rope_turn(attention.rope.pairing, angles_.row(row), q + h * dim);
   }
-  const PagedRows place(attention, step, kv, row);
-  const uint64_t k_bytes = quant::row_bytes(kv.k_type, dim);
-  const uint64_t v_bytes = quant::row_bytes(kv.v_type, dim);
+  const int32_t position = call.position(row);
+  const int64_t page =
+      step.page_table[step.sequences[static_cast<size_t>(row)] * step.table_stride +
+                      position / kv.page_tokens];
   for (int h = 0; h < attention.n_kv_heads; ++h) {
-    rope_turn(attention.rope.pairing, thread.angles, k + h * dim);
+    const auto slot = static_cast<uint64_t>((page * attention.n_kv_heads + h) * kv.page_tokens +
+                                            position % kv.page_tokens);
     const auto n = static_cast<size_t>(dim);
-    quant::encode_row(kv.k_type, {k + h * dim, n}, kv.k + place.index(h, position) * k_bytes);
-    quant::encode_row(kv.v_type, {v + h * dim, n}, kv.v + place.index(h, position) * v_bytes);
+    quant::encode_row(kv.k_type, {k + h * dim, n}, kv.k + slot * quant::row_bytes(kv.k_type, dim));
+    quant::encode_row(kv.v_type, {v + h * dim, n}, kv.v + slot * quant::row_bytes(kv.v_type, dim));
   }
 }
 
-// All heads that share one kv head, so that each key and value is widened once for them.
-void Attend::attend_group(const Call& call, int64_t row, int kv_head, Thread& thread) {
-  const auto& [qkv, attention, step, kv, out] = call;
-  const int dim = attention.head_dim;
-  const int group = attention.n_heads / attention.n_kv_heads;
-  const int64_t first = int64_t{kv_head} * group * dim;
-  const float* q = qkv.row(row) + first;
-  float* o = out.row(row) + first;
-  const int32_t n_positions = step.positions[static_cast<size_t>(row)] + 1;
-  const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
-  const PagedRows place(attention, step, kv, row);
-  const uint64_t k_bytes = quant::row_bytes(kv.k_type, dim);
-  const uint64_t v_bytes = quant::row_bytes(kv.v_type, dim);
-  thread.scores.resize(static_cast<size_t>(group) * static_cast<size_t>(n_positions));
-  thread.cached.resize(static_cast<size_t>(dim));
-  const auto scores = [&](int g) {
-    return std::span(thread.scores)
-        .subspan(static_cast<size_t>(g) * static_cast<size_t>(n_positions),
-                 static_cast<size_t>(n_positions));
-  };
-
-  for (int32_t t = 0; t < n_positions; ++t) {
-    quant::decode_row(kv.k_type, kv.k + place.index(kv_head, t) * k_bytes, thread.cached);
-    for (int g = 0; g < group; ++g) {
-      const float dot = quant::dot_f32(q + g * dim, thread.cached.data(), dim);
-      scores(g)[static_cast<size_t>(t)] = dot * scale;
+// Rows of one sequence that stand together, as many as fit into a tile and still leave some for
+// every thread.
+void Attend::divide_into_tiles(const AttendCall& call) {
+  const auto sequence = [&](int64_t r) { return call.step.sequences[static_cast<size_t>(r)]; };
+  const int64_t n_rows = call.qkv.n_rows, n_kv_heads = call.attention.n_kv_heads;
+  const int64_t fair = n_rows * n_kv_heads / (kTilesPerThread * pool_.n_threads());
+  const int64_t most =
+      std::clamp<int64_t>(kTileQueries / call.group(), 1, std::max<int64_t>(fair, 1));
+  tiles_.clear();
+  for (int64_t first = 0, end = 0; first < n_rows; first = end) {
+    while (end < n_rows && end - first < most && sequence(end) == sequence(first)) ++end;
+    for (int kv_head = 0; kv_head < n_kv_heads; ++kv_head) {
+      tiles_.push_back({first, static_cast<int>(end - first), kv_head});
     }
   }
-  for (int g = 0; g < group; ++g) softmax(scores(g));
-  std::fill_n(o, group * dim, 0.0f);
-  for (int32_t t = 0; t < n_positions; ++t) {
-    quant::decode_row(kv.v_type, kv.v + place.index(kv_head, t) * v_bytes, thread.cached);
-    for (int g = 0; g < group; ++g) {
-      const float p = scores(g)[static_cast<size_t>(t)];
-      for (int i = 0; i < dim; ++i) {
-        o[g * dim + i] = std::fma(p, thread.cached[static_cast<size_t>(i)], o[g * dim + i]);
-      }
+}
+
+void Attend::attend_tiles(const AttendCall& call) {
+  const int64_t n_tiles = std::ssize(tiles_);
+  pool_.parallel_for(n_tiles, 1, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t i = begin; i < end; ++i) {  // the last see most: they begin
+      workers_[static_cast<size_t>(thread)].attend(call,
+                                                   tiles_[static_cast<size_t>(n_tiles - 1 - i)]);
     }
+  });
+}
+
+// Every span by itself; then each tile's are merged.
+void Attend::attend_parts(const AttendCall& call) {
+  parts_.clear();
+  for (const Tile& tile : tiles_) {
+    for (int span = 0; span < call.n_spans(tile.last_row()); ++span) parts_.push_back({tile, span});
+  }
+  states_.resize(std::max(states_.size(), parts_.size()));
+  pool_.parallel_for(std::ssize(parts_), 1, [&](int64_t begin, int64_t end, int thread) {
+    for (int64_t i = begin; i < end; ++i) {
+      const auto& [tile, span] = parts_[static_cast<size_t>(i)];
+      workers_[static_cast<size_t>(thread)].attend_span(call, tile, span,
+                                                        states_[static_cast<size_t>(i)]);
+    }
+  });
+  for (size_t i = 0, next = 0; i < parts_.size(); i = next) {
+    next = i + 1;
+    while (next < parts_.size() && parts_[next].span > 0) states_[i].merge(states_[next++]);
+    write_tile(call, parts_[i].tile, states_[i]);
   }
 }
 
 void Attend::run(RowsView qkv, const AttentionView& attention, const StepView& step,
                  const KvLayerView& kv, RowsView out) {
-  const Call call{qkv, attention, step, kv, out};
-  pool_.parallel_for(qkv.n_rows, 1, [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t r = begin; r < end; ++r) append(call, r, threads_[static_cast<size_t>(thread)]);
+  const AttendCall call{qkv, attention, step, kv, out};
+  angles_.prepare(attention.rope, step.positions, pool_);
+  pool_.parallel_for(qkv.n_rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) append(call, r);
   });
-  const int64_t n_groups = attention.n_kv_heads;
-  pool_.parallel_for(qkv.n_rows * n_groups, 1, [&](int64_t begin, int64_t end, int thread) {
-    for (int64_t i = begin; i < end; ++i) {
-      attend_group(call, i / n_groups, static_cast<int>(i % n_groups),
-                   threads_[static_cast<size_t>(thread)]);
-    }
-  });
+  divide_into_tiles(call);
+  const bool too_few = std::ssize(tiles_) < kTilesPerThread * pool_.n_threads();
+  too_few ? attend_parts(call) : attend_tiles(call);
 }
 
 }  // namespace sluice::backend::cpu

@@ -68,9 +68,8 @@ TEST(Rope, TurnsThePairsOfAHeadAndLeavesTheRest) {
           BoundedRow expected = exactly(head);
           rope_reference(rope, position, expected);
 
-          std::vector<float> angles;
+          std::vector<float> angles(static_cast<size_t>(n_rot));
           cpu::rope_angles(rope, position, angles);
-          ASSERT_EQ(angles.size(), static_cast<size_t>(n_rot));
           cpu::rope_turn(pairing, angles, head.data());
           expect_within(expected, head,
                         std::string(pairing == RopePairing::halves ? "halves" : "adjacent") +
@@ -87,7 +86,7 @@ TEST(Rope, TurnsThePairsOfAHeadAndLeavesTheRest) {
 TEST(Rope, AQuarterTurnGoesTheRightWay) {
   const std::vector<float> quarter = {1.57079632679f, 0.0f};
   const auto turn = [&](RopePairing pairing, std::vector<float> head) {
-    std::vector<float> angles;
+    std::vector<float> angles(4);
     cpu::rope_angles({pairing, quarter, 2.0f}, 1, angles);
     cpu::rope_turn(pairing, angles, head.data());
     return head;
@@ -111,7 +110,7 @@ TEST(Rope, ProductsDependOnTheDistanceAlone) {
     BoundedRow expected_q = exactly(q), expected_k = exactly(k);
     rope_reference({RopePairing::halves, turns, 1.0f}, at_q, expected_q);
     rope_reference({RopePairing::halves, turns, 1.0f}, at_k, expected_k);
-    std::vector<float> a = q, b = k, angles;
+    std::vector<float> a = q, b = k, angles(64);
     cpu::rope_angles({RopePairing::halves, turns, 1.0f}, at_q, angles);
     cpu::rope_turn(RopePairing::halves, angles, a.data());
     cpu::rope_angles({RopePairing::halves, turns, 1.0f}, at_k, angles);
@@ -130,6 +129,64 @@ TEST(Rope, ProductsDependOnTheDistanceAlone) {
     EXPECT_NEAR(far.value, near.value, far.error + near.error) << "start " << start;
   }
   EXPECT_GT(std::abs(product(6, 0).value - near.value), 10 * near.error) << "shows nothing";
+}
+
+// The bits of the formula, whatever the vector code: a turn and a norm, one element at a time.
+TEST(Rope, IsToTheBitOneRoundingForEachOperation) {
+  for (const RopePairing pairing : {RopePairing::adjacent, RopePairing::halves}) {
+    for (const int n_rot : {2, 6, 30, 64, 128}) {
+      const std::vector<float> turns = frequencies(n_rot, 10000.0);
+      std::vector<float> head = random_values(n_rot, 41), expected = head;
+      std::vector<float> angles(static_cast<size_t>(n_rot));
+      cpu::rope_angles({pairing, turns, 1.5f}, 77, angles);
+      cpu::rope_turn(pairing, angles, head.data());
+      const size_t n_pairs = turns.size();
+      for (size_t j = 0; j < n_pairs; ++j) {
+        const bool adjacent = pairing == RopePairing::adjacent;
+        float& x0 = expected[adjacent ? 2 * j : j];
+        float& x1 = expected[adjacent ? 2 * j + 1 : j + n_pairs];
+        const double theta = 77.0 * turns[j];
+        const float c = static_cast<float>(std::cos(theta)) * 1.5f;
+        const float s = static_cast<float>(std::sin(theta)) * 1.5f;
+        const volatile float x0c = x0 * c, x1s = x1 * s, x0s = x0 * s, x1c = x1 * c;
+        x0 = x0c - x1s;
+        x1 = x0s + x1c;
+      }
+      expect_same_bits(expected, head, "n_rot " + std::to_string(n_rot));
+    }
+  }
+}
+
+TEST(RopeTable, HoldsTheAnglesOfTheRowsThatWereAskedForLast) {
+  ThreadPool pool(3);
+  cpu::RopeTable table;
+  std::vector<float> turns = frequencies(16, 10000.0);
+  std::vector<int32_t> positions = {5, 6, 7, 100, 0, 6, 3, 2, 1, 9, 11};
+  float magnitude = 1.0f;
+  const auto check = [&](const std::string& what) {
+    const RopeView rope{RopePairing::halves, turns, magnitude};
+    table.prepare(rope, positions, pool);
+    for (size_t r = 0; r < positions.size(); ++r) {
+      std::vector<float> expected(2 * turns.size());
+      cpu::rope_angles(rope, positions[r], expected);
+      expect_same_bits(expected, table.row(static_cast<int64_t>(r)), what);
+    }
+  };
+  check("first");
+  check("again");
+  positions[3] = 101;
+  check("another position");
+  turns[2] = 0.5f;  // in the same memory
+  check("another frequency");
+  magnitude = 2.0f;
+  check("another magnitude");
+  turns.resize(3);
+  check("fewer frequencies");
+  positions.resize(2);
+  check("fewer rows");
+  positions.assign(40, 12);
+  turns = frequencies(32, 100.0);
+  check("more of both");
 }
 
 }  // namespace
