@@ -245,7 +245,8 @@ struct Product {
 
   // Asks for the bytes of a chunk of n_rows rows that come so much later. Hardware follows a few
   // streams, and these are one for each row; rows further ahead are one stream again.
-  void ask(const std::byte* group, int64_t first, int n_rows) const {
+  // Forced inline: GCC may drop calls of a function that only prefetches.
+  SLUICE_INLINE void ask(const std::byte* group, int64_t first, int n_rows) const {
     constexpr size_t kAhead = 8192;
     const size_t n = static_cast<size_t>(n_rows);
     const std::byte* const begin =
