@@ -158,7 +158,8 @@ void add_bench(CLI::App& app) {
   flags->decode.add_to(*command, "-n,--n-gen", "tokens to decode; 0: none (64)", at_least(0));
   flags->depths.add_to(*command, "-d,--depth", "tokens in the context before (0,4096)",
                        at_least(0));
-  flags->threads.add_to(*command, "-t,--threads", "CPU threads, or several: 1,2 (0: one per physical core)",
+  flags->threads.add_to(*command, "-t,--threads",
+                        "CPU threads, or several: 1,2 (0: one per physical core)",
                         CLI::Range(0, 1024));
   command->add_option("-r,--repeats", flags->n_repeats, "timed repeats of each test (5)")
       ->check(at_least(1));

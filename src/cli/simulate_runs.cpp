@@ -3,6 +3,7 @@
 #include "cli/simulate_runs.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -101,23 +102,32 @@ std::vector<SimulatedRow> simulate(const policy::RoutingShape& shape,
                                    const SimulateOptions& options, const Progress& progress) {
   CHECK(whole != nullptr || !options.needs_whole_trace());
   std::vector<SimulatedRow> rows = empty_rows(options);
-  // Rows that differ in the machine alone, and not in its copy cost, share a replay.
-  std::map<std::tuple<PolicyKind, double, double>, std::vector<SimulatedRow*>> sharing;
+  // Rows that differ in the machine alone share a replay, unless decisions heed the machine: those
+  // of the default policy do, where nobody has said what a copy costs.
+  constexpr size_t kAnyMachine = std::numeric_limits<size_t>::max();
+  std::map<std::tuple<PolicyKind, double, size_t>, std::vector<SimulatedRow*>> sharing;
   std::vector<SimulatedRow*> of_belady;
-  for (SimulatedRow& row : rows) {
-    if (row.contender.policy) {
-      sharing[{*row.contender.policy, row.budget, row.copy_cost}].push_back(&row);
-    } else {
+  const size_t rows_per_machine = rows.size() / std::max<size_t>(options.machines.size(), 1);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    SimulatedRow& row = rows[i];
+    if (!row.contender.policy) {
       of_belady.push_back(&row);
+      continue;
     }
+    const bool heeds = row.contender.policy == PolicyKind::mixture && !options.copy_cost;
+    sharing[{*row.contender.policy, row.budget, heeds ? i / rows_per_machine : kAnyMachine}]
+        .push_back(&row);
   }
   std::vector<policy::Replay> replays;
   for (const auto& [key, sharers] : sharing) {
-    const auto& [kind, budget, copy_cost] = key;
+    const auto& [kind, budget, machine] = key;
     std::vector<policy::CostModel> machines;
     for (const SimulatedRow* row : sharers) machines.push_back(row->machine);
-    replays.emplace_back(shape, policy::CacheOptions{.policy = kind, .copy_cost = copy_cost},
-                         budget / 100.0, machines, options.profile);
+    const policy::CacheOptions cache{
+        .policy = kind,
+        .copy_cost = sharers[0]->copy_cost,
+        .wait_cost = machine == kAnyMachine ? 0.0 : machines[0].wait_cost()};
+    replays.emplace_back(shape, cache, budget / 100.0, machines, options.profile);
   }
 
   uint64_t done = 0;

@@ -25,6 +25,7 @@ std::string copy_costs(std::span<const SimulatedRow> rows) {
   }
   if (costs.empty()) return "";
   const auto [least, most] = std::ranges::minmax(costs);
+  if (most == 0.0) return "; default goes for hits alone";
   return cat("; default weighs a copy at ", std::setprecision(3), least,
              least == most ? "" : cat(std::setprecision(3), " to ", most), " uses");
 }

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "policy/expert_cache_trials.h"
 #include "policy/replacement.h"
 #include "policy/routing.h"
 #include "policy/routing_profile.h"
@@ -37,9 +38,12 @@ struct CacheOptions {
   std::vector<CacheLayer> layers;
   uint64_t max_copy_bytes = std::numeric_limits<uint64_t>::max();  // per step
 
-  // What a copy costs, in units of what one use of a resident expert saves. The default policy
-  // copies where the uses it expects until eviction, less those of the victim, are worth more.
+  // What a copy costs, in units of what one use of a resident expert saves. The
+  // default policy copies where the uses it expects until eviction, less those
+  // of the victim, are worth more; in prefill, whose link carries experts
+  // anyway, copies cost nothing. 0: hits alone count.
   double copy_cost = 0.0;
+  double wait_cost = 0.0;  // where it is higher: of a copy that the step does not hide
 };
 
 // Slots for `share` (0 to 1) of all experts: each size gets that share of its own, spread evenly
@@ -77,8 +81,10 @@ class ExpertCache {
   // rows. Returns how many were resident.
   int touch(LayerId layer, std::span<const RoutedExpert> routed);
 
-  // The copies to make before the next step, most valuable first. Valid until the next call.
-  std::span<const Move> end_step();
+  // The copies to make before the next step, most valuable first. Valid until
+  // the next call. hidden_bytes: what the link moves while a step like this one
+  // lasts. Copies beyond that are waited for.
+  std::span<const Move> end_step(uint64_t hidden_bytes = std::numeric_limits<uint64_t>::max());
 
   bool resident(LayerId layer, ExpertId expert) const {
     return slot_[static_cast<size_t>(id_of(layer.value, expert.value))] >= 0;
@@ -128,6 +134,7 @@ class ExpertCache {
   void sort_misses();
   void line_up_residents(double ceiling);
   const VictimQueue::Entry* find_victim(int layer, double newcomer);
+  bool is_worth_it(int id, double value, const VictimQueue::Entry* victim);
   void admit(int id, double value);
   void take_slot(int id, int victim);
   bool has_free_slot(int layer) const;
@@ -151,6 +158,7 @@ class ExpertCache {
 
   uint64_t step_ = 0;
   bool in_step_ = false;
+  bool is_prefill_ = false;
   bool is_token_ = true;
   int rows_in_step_ = 1;
   std::vector<Use> use_;  // [n_uses_], of the step; the rest is room
@@ -163,10 +171,13 @@ class ExpertCache {
   std::vector<double> bar_;     // by pool, what a newcomer must be worth more than
   std::vector<Move> moves_;
   uint64_t moved_bytes_ = 0;     // in this step
+  uint64_t hidden_bytes_ = 0;    // of them
+  int n_evicted_ = 0;            // in this step
   double ceiling_ = 0.0;         // who is worth as much is not lined up
   double highest_victim_ = 0.0;  // value of those who left in the last step
-  double admissions_ = 0.0;      // per step, decayed mean
+  double evictions_ = 0.0;       // per step, decayed mean
   double residence_ = 0.0;       // steps for which an expert stays, on the average
+  CopyTrials trials_;
   CacheCounts counts_;
 };
 

@@ -128,7 +128,7 @@ std::unique_ptr<Replacement> make_replacement(PolicyKind kind, const Replacement
   const size_t n = shape.n_total();
   switch (kind) {
     case PolicyKind::mixture:
-      return std::make_unique<RoutingMixture>(n);
+      return std::make_unique<RoutingMixture>(n, shape.horizon);
     case PolicyKind::lru:
     case PolicyKind::lru_global:
       return std::make_unique<Lru>(n);

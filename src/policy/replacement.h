@@ -78,6 +78,7 @@ struct ReplacementShape {
   int n_experts = 0;
   std::vector<int> pool_of;     // by layer
   std::vector<int> pool_slots;  // by pool
+  int horizon = 1;              // steps for which the default policy's values should hold
 
   size_t n_total() const { return static_cast<size_t>(n_layers) * static_cast<size_t>(n_experts); }
 };

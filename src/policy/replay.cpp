@@ -31,7 +31,7 @@ void Replay::step(const RoutingStep& step) {
     account_.layer(l, n_hits, static_cast<int>(routed.size()) - n_hits);
   }
   const uint64_t bytes_before = cache_.counts().copied_bytes;
-  const size_t n_copies = cache_.end_step().size();
+  const size_t n_copies = cache_.end_step(account_.hidden_bytes()).size();
   account_.end_step(n_copies, cache_.counts().copied_bytes - bytes_before);
 }
 

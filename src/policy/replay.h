@@ -16,8 +16,10 @@
 
 namespace sluice::policy {
 
-// One cache, and any number of machines that its decisions are judged for: a decision knows of a
-// machine only CacheOptions::copy_cost, so machines of one copy cost need one replay.
+// One cache, and any number of machines that its decisions are judged for:
+// where CacheOptions::wait_cost is 0, decisions know of a machine only the copy
+// cost, so that machines of one copy cost need one replay. Else they go by what
+// the link of the first machine hides.
 class Replay {
  public:
   // A fresh cache that holds `share` (0 to 1) of all experts; every other option as in `options`,

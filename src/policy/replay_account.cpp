@@ -12,11 +12,21 @@ namespace {
 
 double milliseconds(double bytes, double gbps) { return bytes / (gbps * 1e6); }
 
+// What a use of a resident expert saves, per byte.
+double saved_by(const CostModel& cost) {
+  return std::max(0.0, 1.0 / cost.cpu_gbps - 1.0 / cost.gpu_gbps);
+}
+
 }  // namespace
 
 double CostModel::copy_cost() const {
-  const double saved = 1.0 / cpu_gbps - 1.0 / gpu_gbps;  // per byte and use
+  const double saved = saved_by(*this);
   return saved > 0.0 ? copy_interference / cpu_gbps / saved : 0.0;
+}
+
+double CostModel::wait_cost() const {
+  const double saved = saved_by(*this);
+  return saved > 0.0 && !streams_misses ? 1.0 / link_gbps / saved : 0.0;
 }
 
 ReplayAccount::ReplayAccount(const RoutingShape& shape, std::span<const CostModel> costs)
@@ -53,6 +63,12 @@ void ReplayAccount::layer(int layer, int n_hits, int n_misses) {
       step_ms += std::max(gpu, cpu + handshake);
     }
   }
+}
+
+uint64_t ReplayAccount::hidden_bytes() const {
+  if (machines_.empty()) return 0;
+  const auto& [cost, step_ms, sum] = machines_[0];
+  return static_cast<uint64_t>(step_ms * cost.link_gbps * 1e6);
 }
 
 void ReplayAccount::end_step(uint64_t n_copies, uint64_t copied_bytes) {

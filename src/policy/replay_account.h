@@ -25,8 +25,10 @@ struct CostModel {
   // Misses are copied before their layer goes on, and the GPU computes them; the CPU computes none.
   bool streams_misses = false;
 
-  // What a copy costs in uses saved, for CacheOptions::copy_cost.
+  // What a copy costs in uses saved, for CacheOptions: in what it takes from
+  // the CPU where the layers hide it, in time where it is waited for.
   double copy_cost() const;
+  double wait_cost() const;
 };
 
 // Mean milliseconds per decoded token. In a layer the GPU computes hits while the CPU computes
@@ -63,6 +65,8 @@ class ReplayAccount {
 
   void begin_step(Phase phase) { counted_ = phase == Phase::decode; }
   void layer(int layer, int n_hits, int n_misses);
+  // What the first machine's link moves while the layers of this step last.
+  uint64_t hidden_bytes() const;
   void end_step(uint64_t n_copies, uint64_t copied_bytes);
 
   ReplayResult result(size_t machine = 0) const;

@@ -117,7 +117,9 @@ TEST_F(Simulate, TakesTheCopyCostOfTheMachineUnlessToldOtherwise) {
   const Json own = replayed({"--policy", "default,lru", "--budget", "50", "--cpu", "60"});
   EXPECT_NEAR(own[0].at("copy_cost"), 0.4545, 1e-3);
   EXPECT_EQ(own[1].at("copy_cost"), 0.0) << "others do not weigh copies";
-  EXPECT_EQ(replayed({"--policy", "default", "--copy-cost", "0"})[0].at("copy_cost"), 0.0);
+  EXPECT_EQ(replayed({"--policy", "default"})[0].at("copy_cost"), 0.0) << "no machine is described";
+  EXPECT_EQ(replayed({"--policy", "default", "--cpu", "60", "--copy-cost", "0"})[0].at("copy_cost"),
+            0.0);
   const Json dear = replayed({"--policy", "default", "--budget", "50", "--copy-cost", "1000"});
   EXPECT_EQ(dear[0].at("bytes_copied"), 0);
 }

@@ -190,6 +190,28 @@ TEST(ExpertCache, DearerCopiesMeanFewerOfThem) {
   }
 }
 
+TEST(ExpertCache, CopiesThatNothingHidesAreDearer) {
+  const RoutingTrace trace = generate_trace({.shape = generator_shape(12, 64, 4), .n_decode = 300});
+  const auto n_copies = [&](uint64_t hidden_bytes) {
+    ExpertCache cache({.n_experts = 64,
+                       .layers = share_slots(trace.header.shape, 0.125),
+                       .copy_cost = 0.1,
+                       .wait_cost = 1e6});
+    uint64_t most = 0;
+    for (const RoutingStep& step : trace.steps) {
+      const uint64_t before = cache.counts().copied_bytes;
+      cache.begin_step(step.phase);
+      for (int l = 0; l < 12; ++l) cache.touch(LayerId(l), step.layer(l));
+      cache.end_step(hidden_bytes);
+      if (step.phase == Phase::decode) most = std::max(most, cache.counts().copied_bytes - before);
+    }
+    EXPECT_LE(most, hidden_bytes);
+    return cache.counts().n_copies;
+  };
+  EXPECT_LT(n_copies(0), n_copies(9'000'000));
+  EXPECT_LT(n_copies(9'000'000), n_copies(90'000'000));
+}
+
 TEST(ExpertCache, BelowOneTokensWorthOfSlotsNothingCollapses) {
   const RoutingTrace trace = generate_trace({.shape = generator_shape(24, 64, 8), .n_decode = 150});
   for (const PolicyKind policy : kPolicies) {

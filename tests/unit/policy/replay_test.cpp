@@ -108,6 +108,14 @@ TEST(Replay, ACopyCostsWhatItTakesFromTheWorkers) {
   EXPECT_EQ(no_gain.copy_cost(), 0.0);
 }
 
+TEST(Replay, ACopyThatIsWaitedForCostsTheLinksTime) {
+  const CostModel cost{.link_gbps = 12.5, .cpu_gbps = 50, .gpu_gbps = 250};
+  EXPECT_NEAR(cost.wait_cost(), 5.0, 1e-9);  // 0.08 ns a byte, of which a use saves 0.016
+  CostModel streaming = cost;
+  streaming.streams_misses = true;
+  EXPECT_EQ(streaming.wait_cost(), 0.0) << "misses cross the link anyway";
+}
+
 TEST(Replay, AnEmptyTraceHasNoFigures) {
   const RoutingTrace trace{{"empty", generator_shape(2, 4, 1)}, {}};
   const ReplayResult result = replay_at(trace, PolicyKind::mixture, 50);
