@@ -24,9 +24,19 @@ void Matmul::set_inputs(ConstRowsView x, std::span<const Projection> projections
   });
 }
 
+// Small matrices, such as a router, in smaller pieces, so that no thread goes without.
+int64_t Matmul::rows_at_a_time(std::span<const Projection> projections, int64_t n_inputs) const {
+  int64_t n_rows = 0;
+  for (const Projection& p : projections) n_rows += p.weight.n_rows;
+  const int64_t least = n_inputs == 1 ? 8 : 16;
+  int64_t step = rows_per_piece(n_inputs);
+  while (step > least && n_rows < 2 * step * pool_.n_threads()) step /= 2;
+  return step;
+}
+
 void Matmul::run(ConstRowsView x, std::span<const Projection> projections, RowsView out, bool add) {
   set_inputs(x, projections);
-  const int64_t step = rows_per_piece(x.n_rows);
+  const int64_t step = rows_at_a_time(projections, x.n_rows);
   pieces_.clear();
   int64_t column = 0;
   for (const Projection& p : projections) {

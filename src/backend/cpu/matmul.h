@@ -29,6 +29,7 @@ class Matmul {
   };
 
   void run(ConstRowsView x, std::span<const Projection> projections, RowsView out, bool add);
+  int64_t rows_at_a_time(std::span<const Projection> projections, int64_t n_inputs) const;
   void set_inputs(ConstRowsView x, std::span<const Projection> projections);
 
   ThreadPool& pool_;
