@@ -9,9 +9,9 @@ namespace sluice::policy {
 namespace {
 
 constexpr float kLearningRate = 0.125f;
-constexpr float kLeastWeight = 0.1f;  // short texts fool the weights: none is given up
-constexpr size_t kLearnEvery = 4;     // one use in four teaches the weights
-constexpr uint32_t kStride = 5;       // through the lags, so that neighbours in time differ
+constexpr float kLeastWeight = 1e-3f;  // no predictor is lost for good
+constexpr size_t kLearnEvery = 4;      // one use in four teaches the weights
+constexpr uint32_t kStride = 5;        // through the lags, so that neighbours in time differ
 
 }  // namespace
 

@@ -63,7 +63,9 @@ void Experts::make_groups(const ExpertsView& experts, const ExpertInputView& a,
 void Experts::set_inputs(const ExpertInputView& a) {
   if (a.q) {
     input_sums_.reserve(a.n_rows, a.n_cols);
-    for (int64_t r = 0; r < a.n_rows; ++r) input_sums_.set(r, 0, a.n_cols, a.q + r * a.n_cols);
+    pool_.parallel_for(a.n_rows, 8, [&](int64_t begin, int64_t end, int) {
+      for (int64_t r = begin; r < end; ++r) input_sums_.set(r, 0, a.n_cols, a.q + r * a.n_cols);
+    });
   }
   const int64_t n_blocks = a.n_cols / 32;
   for (int64_t g = 0; g < n_groups_; ++g) {

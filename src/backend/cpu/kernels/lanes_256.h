@@ -23,10 +23,11 @@ struct Lanes256 : Dot {
   }
 
   // Lane 4i+k of the result is row 4i+k: a 4 x 4 transpose in every 128 bits. Wider vectors would
-  // need three inserts for four rows instead of one for two: this is faster on all CPUs measured.
+  // need three inserts for four rows instead of one for two: this is faster on Zen 4
+  // (docs/decisions/0008).
   SLUICE_INLINE static void load4(const std::byte* p, size_t stride, U (&u)[4]) {
     // All eight addresses from p and three multiples of the stride. Left to itself the compiler
-    // keeps eight pointers, runs out of registers, and is a third slower.
+    // keeps eight pointers and runs out of registers.
     asm("" : "+r"(p));
     const size_t stride3 = 3 * stride, stride5 = 5 * stride, stride7 = 7 * stride;
     const U a = two_rows(p, p + 4 * stride);

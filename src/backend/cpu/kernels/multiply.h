@@ -223,7 +223,7 @@ template <typename Lanes, typename Type, int n_tokens>
   });
 }
 
-// Columns that are left when the last chunk of a row is a short one.
+// Columns of a chunk; the last one of a row may be shorter.
 constexpr int64_t kChunk = 256;
 
 template <typename Block, typename Type>
