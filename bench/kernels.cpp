@@ -12,10 +12,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/quantized_rows.h"
+#include "base/error.h"
 #include "base/machine_speed.h"
 #include "base/random.h"
 #include "quant/random_rows.h"
@@ -55,13 +57,19 @@ struct Inputs {
 };
 
 // Fills memory with rows of the type, the same few thousand over and over; returns their number.
-int64_t fill_weights(quant::Type type, int64_t n_cols) {
+int64_t fill_weights(quant::Type type, int64_t n_cols, quant::Layout layout) {
   const uint64_t row_bytes = quant::row_bytes(type, n_cols);
   const int64_t n_rows = static_cast<int64_t>(kBytes / row_bytes) / kRows * kRows;
   const int64_t n_own = std::min<int64_t>(n_rows, 4096);
   std::byte* const memory = weight_memory();
   quant::random_row_blocks(type, 1, 0, n_own * n_cols / quant::type_info(type).block_elems, 0.05f,
                            memory);
+  if (layout == quant::Layout::stripes) {
+    const std::vector<std::byte> rows(memory, memory + static_cast<uint64_t>(n_own) * row_bytes);
+    for (uint64_t at = 0; at < rows.size(); at += quant::kStripeRows * row_bytes) {
+      quant::weave_rows(type, n_cols, rows.data() + at, memory + at);
+    }
+  }
   for (int64_t r = n_own; r < n_rows; r += n_own) {
     std::memcpy(memory + static_cast<uint64_t>(r) * row_bytes, memory,
                 static_cast<uint64_t>(std::min(n_own, n_rows - r)) * row_bytes);
@@ -69,16 +77,17 @@ int64_t fill_weights(quant::Type type, int64_t n_cols) {
   return n_rows;
 }
 
-void decode(benchmark::State& state, const Kernels& kernels, quant::Type type, int64_t n_cols) {
-  const int64_t n_rows = fill_weights(type, n_cols);
+void decode(benchmark::State& state, const Kernels& kernels, quant::Type type, int64_t n_cols,
+            quant::Layout layout) {
+  const int64_t n_rows = fill_weights(type, n_cols, layout);
   const uint64_t row_bytes = quant::row_bytes(type, n_cols);
   const Inputs in(1, n_cols);
   std::vector<float> out(kRows);
   const MultiplyRows multiply = kernels.multiply_rows(type);
   for (auto _ : state) {
     for (int64_t r = 0; r < n_rows; r += kRows) {
-      multiply({weight_memory() + static_cast<uint64_t>(r) * row_bytes, kRows, n_cols}, in.rows,
-               out.data(), kRows);
+      multiply({weight_memory() + static_cast<uint64_t>(r) * row_bytes, kRows, n_cols, layout},
+               in.rows, out.data(), kRows);
     }
     benchmark::DoNotOptimize(out.data());
   }
@@ -89,17 +98,18 @@ void decode(benchmark::State& state, const Kernels& kernels, quant::Type type, i
       benchmark::Counter(bytes / read_speed * 100.0, benchmark::Counter::kIsRate);
 }
 
-void prefill(benchmark::State& state, const Kernels& kernels, quant::Type type, int64_t n_cols) {
+void prefill(benchmark::State& state, const Kernels& kernels, quant::Type type, int64_t n_cols,
+             quant::Layout layout) {
   constexpr int64_t kInputs = 32;
   const uint64_t row_bytes = quant::row_bytes(type, n_cols);
-  const int64_t n_rows = fill_weights(type, n_cols) / 64;
+  const int64_t n_rows = fill_weights(type, n_cols, layout) / 64;
   const Inputs in(kInputs, n_cols);
   std::vector<float> out(kRows * kInputs);
   const MultiplyRows multiply = kernels.multiply_rows(type);
   for (auto _ : state) {
     for (int64_t r = 0; r < n_rows; r += kRows) {
-      multiply({weight_memory() + static_cast<uint64_t>(r) * row_bytes, kRows, n_cols}, in.rows,
-               out.data(), kRows);
+      multiply({weight_memory() + static_cast<uint64_t>(r) * row_bytes, kRows, n_cols, layout},
+               in.rows, out.data(), kRows);
     }
     benchmark::DoNotOptimize(out.data());
   }
@@ -109,20 +119,23 @@ void prefill(benchmark::State& state, const Kernels& kernels, quant::Type type, 
 }
 
 void register_all() {
+  const std::pair<const char*, quant::Layout> layouts[] = {{"stripes", quant::Layout::stripes},
+                                                           {"rows", quant::Layout::rows}};
   for (const Kernels& kernels : usable_kernels()) {
-    for (const quant::Type type : quant::supported_types()) {
-      if (quant::is_float(type)) continue;
-      const std::string name(quant::type_name(type));
-      for (const int64_t n_cols : {768, 2048}) {
-        benchmark::RegisterBenchmark(
-            (std::string(kernels.name) + "/decode/" + name + "/" + std::to_string(n_cols)).c_str(),
-            [&kernels, type, n_cols](benchmark::State& s) { decode(s, kernels, type, n_cols); })
-            ->Unit(benchmark::kMillisecond);
+    for (const auto& [layout_name, layout] : layouts) {
+      for (const quant::Type type : quant::supported_types()) {
+        if (quant::is_float(type)) continue;
+        const auto add = [&, layout = layout](const char* test, auto* run, int64_t n_cols) {
+          const std::string name = cat(kernels.name, "/", layout_name, "/", test, "/",
+                                       quant::type_name(type), "/", n_cols);
+          benchmark::RegisterBenchmark(name.c_str(), [=, &kernels](auto& state) {
+            run(state, kernels, type, n_cols, layout);
+          })->Unit(benchmark::kMillisecond);
+        };
+        add("decode", decode, 768);
+        add("decode", decode, 2048);
+        add("prefill_32", prefill, 2048);
       }
-      benchmark::RegisterBenchmark(
-          (std::string(kernels.name) + "/prefill_32/" + name + "/2048").c_str(),
-          [&kernels, type](benchmark::State& s) { prefill(s, kernels, type, 2048); })
-          ->Unit(benchmark::kMillisecond);
     }
   }
 }

@@ -23,10 +23,16 @@ namespace sluice {
 
 using TokenId = int32_t;
 
+// Where the weights are while a model runs: copied into memory in the layout that is read fastest,
+// or in the file, mapped, whose pages the system may drop and read again. By itself a model is
+// copied where memory allows.
+enum class WeightMemory { automatic, copied, mapped };
+
 struct LoadOptions {
   int n_threads = 0;  // 0: one per physical core that the process may use
+  WeightMemory weights = WeightMemory::automatic;
 
-  // Called while the file is read into memory; empty: the file is read as it is needed.
+  // Called while weights are read; empty: mapped weights are read as they are needed.
   std::function<void(uint64_t bytes_done, uint64_t bytes_total)> progress;
 };
 
@@ -41,6 +47,7 @@ struct ModelInfo {
   int n_experts_used = 0;
   uint64_t file_bytes = 0;
   std::optional<TokenId> eos;  // the token that ends a text, where the file names one
+  WeightMemory weights = WeightMemory::mapped;  // copied or mapped
 };
 
 // A loaded model. Copies share it, and sessions keep it alive.

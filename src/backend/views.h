@@ -8,27 +8,30 @@
 #include <span>
 
 #include "base/ids.h"
+#include "quant/stripes.h"
 #include "quant/type.h"
 
 namespace sluice::backend {
 
 // A weight [n_cols, n_rows, n_mats] in the file's order: n_mats matrices back to back, each of
-// n_rows rows of n_cols values; y[n] = sum_k W[n][k] x[k]. Absent when data is null.
+// n_rows rows of n_cols values; y[n] = sum_k W[n][k] x[k]. Where rows are woven into stripes, only
+// whole stripes have an address. Absent when data is null.
 struct WeightView {
   quant::Type type = quant::Type::f32;
   const std::byte* data = nullptr;
   int64_t n_cols = 0;
   int64_t n_rows = 0;
   int64_t n_mats = 1;
+  quant::Layout layout = quant::Layout::rows;
 
   explicit operator bool() const { return data != nullptr; }
   uint64_t row_bytes() const { return quant::row_bytes(type, n_cols); }
   const std::byte* row(int64_t r) const { return data + static_cast<uint64_t>(r) * row_bytes(); }
 
   // One matrix, or some rows, of this weight.
-  WeightView matrix(int64_t m) const { return {type, row(m * n_rows), n_cols, n_rows, 1}; }
+  WeightView matrix(int64_t m) const { return {type, row(m * n_rows), n_cols, n_rows, 1, layout}; }
   WeightView rows(int64_t first, int64_t count) const {
-    return {type, row(first), n_cols, count, 1};
+    return {type, row(first), n_cols, count, 1, layout};
   }
 };
 

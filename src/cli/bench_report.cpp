@@ -72,6 +72,10 @@ const char* pages_name(double cached_share) {
   return cached_share >= kWarm ? "warm" : cached_share <= kCold ? "cold" : "partly warm";
 }
 
+const char* weights_name(WeightMemory weights) {
+  return weights == WeightMemory::copied ? "copied" : "mapped";
+}
+
 Json test_json(const BenchReport& report, const BenchRun& run, const BenchTest& test) {
   const Summary rate = summary_of(test);
   const Use use = use_of(report, run, test, rate.median);
@@ -120,8 +124,8 @@ std::string head_line(const BenchReport& report) {
   const ModelInfo& model = report.model;
   return cat(one_line(std::filesystem::path(report.path).filename().string()), ": ",
              gguf::in_quotes(model.architecture), " ", gguf::in_quotes(model.name), ", ",
-             format_bytes(model.file_bytes), ", loaded in ", text("%.2f", report.load_seconds),
-             " s with pages ", pages_name(report.cached_share),
+             format_bytes(model.file_bytes), ", ", weights_name(model.weights), " in ",
+             text("%.2f", report.load_seconds), " s with pages ", pages_name(report.cached_share),
              text(" (%.0f %% cached%s)", 100.0 * report.cached_share,
                   report.was_dropped ? " after --cold" : ""));
 }
@@ -208,6 +212,7 @@ Json bench_json(const BenchReport& report) {
             {"output_multiply_adds", cost.output_multiply_adds}}},
           {"load",
            {{"seconds", report.load_seconds},
+            {"weights", weights_name(model.weights)},
             {"pages", pages_name(report.cached_share)},
             {"cached_share", report.cached_share},
             {"dropped", report.was_dropped}}},

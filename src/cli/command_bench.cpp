@@ -95,9 +95,9 @@ std::string cpu_name() {
 }
 
 // The whole file, whoever looks: what is read only when it is needed would be timed as decode.
-Model load_model(const std::string& path, int n_threads) {
+Model load_model(const std::string& path, int n_threads, WeightMemory weights) {
   ProgressBar bar("loading");
-  return Model::load(path, {.n_threads = n_threads, .progress = bar.updater()});
+  return Model::load(path, {.n_threads = n_threads, .weights = weights, .progress = bar.updater()});
 }
 
 BenchReport measure(const BenchFlags& flags) {
@@ -123,7 +123,7 @@ BenchReport measure(const BenchFlags& flags) {
     const bool is_first = report.runs.empty();  // the others find the pages warm
     report.runs.push_back(run_bench(plan, n_threads, [&](int n) {
       const auto start = std::chrono::steady_clock::now();
-      Model model = load_model(report.path, n);
+      Model model = load_model(report.path, n, flags.model.weights);
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       if (is_first) report.load_seconds = took.count();
       report.model = model.info();

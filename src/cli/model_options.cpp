@@ -14,23 +14,33 @@
 namespace sluice::cli {
 namespace {
 
-using NamedKvType = std::pair<std::string_view, KvType>;
-constexpr NamedKvType kKvTypes[] = {{"f32", KvType::f32},
-                                    {"f16", KvType::f16},
-                                    {"bf16", KvType::bf16},
-                                    {"q8_0", KvType::q8_0},
-                                    {"q4_0", KvType::q4_0}};
+template <typename T>
+using Named = std::pair<std::string_view, T>;
 
-// A flag that takes a KV type by name, in any case.
-void add_kv_type(CLI::App& command, const std::string& flag, KvType& type,
-                 const std::string& what) {
-  const auto parse = [&type, flag](const std::string& text) {
+constexpr Named<KvType> kKvTypes[] = {{"f32", KvType::f32},
+                                      {"f16", KvType::f16},
+                                      {"bf16", KvType::bf16},
+                                      {"q8_0", KvType::q8_0},
+                                      {"q4_0", KvType::q4_0}};
+constexpr Named<WeightMemory> kWeightMemories[] = {{"auto", WeightMemory::automatic},
+                                                   {"copied", WeightMemory::copied},
+                                                   {"mapped", WeightMemory::mapped}};
+
+// A flag that takes one of some values by name, in any case.
+template <typename T, size_t n>
+void add_choice(CLI::App& command, const std::string& flag, const Named<T> (&names)[n], T& value,
+                const std::string& what) {
+  const auto parse = [&value, &names, flag](const std::string& text) {
     const std::string name = CLI::detail::to_lower(text);
-    const auto* found = std::ranges::find(kKvTypes, name, &NamedKvType::first);
-    if (found == std::end(kKvTypes)) {
-      throw CLI::ValidationError(flag, cat("'", text, "'; expected f32, f16, bf16, q8_0 or q4_0"));
+    const auto* found = std::ranges::find(names, name, &Named<T>::first);
+    if (found == std::end(names)) {
+      std::string known;
+      for (size_t i = 0; i < n; ++i) {
+        known += cat(i == 0 ? "" : i + 1 < n ? ", " : " or ", names[i].first);
+      }
+      throw CLI::ValidationError(flag, cat("'", text, "'; expected ", known));
     }
-    type = found->second;
+    value = found->second;
   };
   command.add_option_function<std::string>(flag, parse, what)->type_name("TYPE");
 }
@@ -48,9 +58,13 @@ void ModelOptions::add_to(CLI::App& command) {
   command
       .add_option("-c,--ctx-size", session.n_ctx, "context in tokens (0: as trained, at most 4096)")
       ->check(at_least(0));
-  add_kv_type(command, "--cache-type-k", session.k_type,
-              "type of cached keys, also -ctk: f32|f16|bf16|q8_0|q4_0 (f16)");
-  add_kv_type(command, "--cache-type-v", session.v_type, "type of cached values, also -ctv (f16)");
+  add_choice(command, "--weights", kWeightMemories, weights,
+             "copied into memory, where they are read fastest, or mapped from the file: "
+             "auto|copied|mapped (auto: copied where they fit)");
+  add_choice(command, "--cache-type-k", kKvTypes, session.k_type,
+             "type of cached keys, also -ctk: f32|f16|bf16|q8_0|q4_0 (f16)");
+  add_choice(command, "--cache-type-v", kKvTypes, session.v_type,
+             "type of cached values, also -ctv (f16)");
   command
       .add_option("--prefill-chunk", session.prefill_chunk,
                   "prompt tokens computed together; 1 is pure decode (512)")
@@ -62,7 +76,7 @@ CLI::Option* ModelOptions::add_tokens_to(CLI::App& command) {
 }
 
 Model ModelOptions::load() const {
-  LoadOptions options{.n_threads = n_threads, .progress = {}};
+  LoadOptions options{.n_threads = n_threads, .weights = weights, .progress = {}};
   ProgressBar bar("loading");
   if (bar.visible()) {
     options.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };

@@ -15,10 +15,11 @@ struct ModelOptions {
   std::string name;  // a file, or a name that model_registry.h knows
   std::string tokens;
   int n_threads = 0;
+  WeightMemory weights = WeightMemory::automatic;
   SessionOptions session;
 
-  // -m (required unless there is a name already), -t, -c, -ctk, -ctv, --prefill-chunk. Must outlive
-  // the parse.
+  // -m (required unless there is a name already), -t, -c, --weights, -ctk, -ctv, --prefill-chunk.
+  // Must outlive the parse.
   void add_to(CLI::App& command);
   // --tokens
   CLI::Option* add_tokens_to(CLI::App& command);

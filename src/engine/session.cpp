@@ -1,14 +1,14 @@
 // The public interface of sluice.h on top of model/ and the stepper.
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/thread_pool.h"
 #include "engine/stepper.h"
+#include "engine/woven_weights.h"
 #include "gguf/model_file.h"
 #include "model/model.h"
 #include "sampler/greedy.h"
@@ -50,7 +50,8 @@ ModelInfo make_info(const gguf::ModelFile& file, const model::Config& c) {
                  .n_experts = c.n_experts,
                  .n_experts_used = c.n_experts_used,
                  .file_bytes = file.file_bytes(),
-                 .eos = {}};
+                 .eos = {},
+                 .weights = WeightMemory::mapped};
   const std::string_view key = "tokenizer.ggml.eos_token_id";
   if (file.metadata().contains(key)) {
     info.eos = static_cast<TokenId>(file.metadata().get_int(key, {0, c.n_vocab - 1}));
@@ -61,16 +62,32 @@ ModelInfo make_info(const gguf::ModelFile& file, const model::Config& c) {
 }  // namespace
 
 struct Model::Impl {
-  Impl(const std::string& path, int n_threads)
+  Impl(const std::string& path, const LoadOptions& options)
       : file(gguf::ModelFile::open(path)),
         model(file),
         info(make_info(file, model.config())),
-        pool(std::make_unique<ThreadPool>(n_threads)) {}
+        pool(std::make_unique<ThreadPool>(options.n_threads)) {
+    info.weights = choose_memory(options.weights);
+    if (info.weights == WeightMemory::copied) {
+      woven.emplace(model, *pool, options.progress);
+    } else if (options.progress && info.file_bytes < free_memory().bytes) {
+      // Reading ahead what does not fit into memory would only push out its own beginning.
+      file.populate(options.progress);
+    }
+  }
+
+  WeightMemory choose_memory(WeightMemory wish) {
+    if (wish != WeightMemory::automatic) return wish;
+    const uint64_t n_bytes = engine::WovenWeights::bytes_for(model);
+    const bool fits = engine::WovenWeights::leave_room(n_bytes, free_memory().bytes);
+    return fits ? WeightMemory::copied : WeightMemory::mapped;
+  }
 
   gguf::ModelFile file;
   model::Model model;
   ModelInfo info;
   std::unique_ptr<ThreadPool> pool;
+  std::optional<engine::WovenWeights> woven;
 };
 
 Model Model::load(const std::string& path, const LoadOptions& options) {
@@ -78,14 +95,7 @@ Model Model::load(const std::string& path, const LoadOptions& options) {
     throw Error(Errc::bad_request,
                 cat(options.n_threads, " threads; expected 1 to 1024, or 0 for one per core"));
   }
-  auto impl = std::make_shared<const Impl>(path, options.n_threads);
-  // Reading ahead what does not fit into memory would only push out its own beginning.
-  const uint64_t memory = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                          static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
-  if (options.progress && impl->info.file_bytes < memory / 10 * 9) {
-    impl->file.populate(options.progress);
-  }
-  return Model(std::move(impl));
+  return Model(std::make_shared<const Impl>(path, options));
 }
 
 const ModelInfo& Model::info() const { return impl_->info; }

@@ -83,20 +83,43 @@ MappedFile::~MappedFile() {
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+namespace {
+
+// The bytes' pages, whole ones only or all that they touch: madvise() takes nothing else.
+std::span<std::byte> pages_of(std::span<const std::byte> bytes, bool whole) {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGE_SIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t end = begin + bytes.size();
+  const uintptr_t first = (whole ? begin + page - 1 : begin) / page * page;
+  const uintptr_t last = (whole ? end : end + page - 1) / page * page;
+  if (last <= first) return {};
+  return {reinterpret_cast<std::byte*>(first), last - first};
+}
+
+}  // namespace
+
+int read_pages(std::span<const std::byte> bytes) {
+  const std::span pages = pages_of(bytes, /*whole=*/false);
+  if (pages.empty() || ::madvise(pages.data(), pages.size(), kPopulateRead) == 0) return 0;
+  if (errno != EINVAL) return errno;
+  touch_each_page(bytes);  // a kernel before 5.14
+  return 0;
+}
+
+void forget_pages(std::span<const std::byte> bytes) {
+  const std::span pages = pages_of(bytes, /*whole=*/true);
+  if (!pages.empty()) ::madvise(pages.data(), pages.size(), MADV_DONTNEED);
+}
+
 void MappedFile::populate(const std::function<void(uint64_t bytes_done)>& progress) const {
   constexpr size_t kPiece = 32 * kMiB;
-  bool advise = true;
   for (size_t done = 0; done < bytes_.size();) {
     const auto piece = bytes_.subspan(done, std::min(kPiece, bytes_.size() - done));
-    auto* start = const_cast<std::byte*>(piece.data());  // madvise() takes no const
-    if (advise && ::madvise(start, piece.size(), kPopulateRead) != 0) {
-      if (errno != EINVAL) {
-        fail(path_, cat("cannot be read at byte ", done, " (", errno_text(), ")"),
-             "a whole file on a sound disk");
-      }
-      advise = false;
+    if (const int error = read_pages(piece)) {
+      errno = error;
+      fail(path_, cat("cannot be read at byte ", done, " (", errno_text(), ")"),
+           "a whole file on a sound disk");
     }
-    if (!advise) touch_each_page(piece);
     done += piece.size();
     if (progress) progress(done);
   }

@@ -37,4 +37,10 @@ class MappedFile {
   std::span<const std::byte> bytes_;  // empty after a move
 };
 
+// Of bytes within a mapped file: reads them from the disk if they are not in memory, and returns 0
+// or the errno of what went wrong; gives the memory back that our mapping of them holds (they may
+// stay in the page cache, and come again when they are touched).
+int read_pages(std::span<const std::byte> bytes);
+void forget_pages(std::span<const std::byte> bytes);
+
 }  // namespace sluice::gguf

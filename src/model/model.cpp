@@ -58,6 +58,21 @@ Model::Model(const gguf::ModelFile& file) {
   output_ = bound.output;
 }
 
+std::vector<backend::WeightView*> Model::matrices() {
+  std::vector<backend::WeightView*> all;
+  for (Layer& layer : layers_) {
+    for (backend::Projection& p : layer.qkv) all.push_back(&p.weight);
+    backend::ExpertsView& e = layer.experts;
+    for (backend::WeightView* w : {&layer.attn_out.weight, &layer.router.weight, &e.gate, &e.up,
+                                   &e.down, &e.shared_gate, &e.shared_up, &e.shared_down}) {
+      all.push_back(w);
+    }
+  }
+  all.push_back(&output_);
+  std::erase_if(all, [](const backend::WeightView* w) { return !*w; });
+  return all;
+}
+
 void Model::forward(Step& step) const {
   step.op.embed(token_embd_, step.rows, step.s.x);
   for (const Layer& layer : layers_) architecture_->forward_layer(layer, step);

@@ -27,6 +27,10 @@ class Model {
   const Config& config() const { return config_; }
   std::span<const Layer> layers() const { return layers_; }
 
+  // Every matrix that inputs are multiplied with, so that a copy may take its place. (Rows of the
+  // embedding are looked up instead.)
+  std::vector<backend::WeightView*> matrices();
+
   // All layers, for all rows of a step.
   void forward(Step& step) const;
 

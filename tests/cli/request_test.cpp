@@ -74,6 +74,11 @@ TEST_F(Request, WithAWrongKvTypeNamesTheFlagAndTheTypes) {
   expect_misused({"--tokens", "1", "-ctv", ""}, {"--cache-type-v"});
 }
 
+TEST_F(Request, WithAWrongPlaceForWeightsNamesTheFlagAndThePlaces) {
+  expect_misused({"--tokens", "1", "--weights", "gone"},
+                 {"--weights", "'gone'", "auto, copied or mapped"});
+}
+
 TEST_F(Request, WithANumberOutOfRangeNamesTheFlagAndTheRange) {
   expect_misused({"--tokens", "1", "--prefill-chunk", "0"}, {"--prefill-chunk", "0", "1 to "});
   expect_misused({"--tokens", "1", "--prefill-chunk", "-3"}, {"--prefill-chunk", "-3", "1 to "});

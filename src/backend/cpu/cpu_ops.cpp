@@ -2,20 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/cpu_ops.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <new>
 
 #include "backend/cpu/attend.h"
 #include "backend/cpu/experts.h"
+#include "backend/cpu/host_memory.h"
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/rms_norm.h"
 #include "backend/cpu/route.h"
 #include "backend/cpu/scratch.h"
 #include "base/check.h"
-#include "base/error.h"
-#include "base/units.h"
 #include "quant/activation.h"
 #include "quant/decode.h"
 #include "quant/dot.h"
@@ -25,35 +21,12 @@ namespace sluice::backend {
 namespace cpu {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
-// What is as large as a huge page lies in such: it takes a KV cache of 4096 positions from 6.6 to
-// 8.1 GB/s (docs/decisions/0007).
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
-constexpr std::align_val_t kHugeAlignment{kHugePage};
-// No machine has more. (The aligned operator new of GCC 12 rounds sizes near 2^64 up to 0.)
-constexpr uint64_t kMostBytes = uint64_t{1} << 62;
-
 class CpuOps final : public Ops {
  public:
   CpuOps(ThreadPool& pool, const Kernels& kernels)
       : pool_(pool), matmul_(pool, kernels), attend_(pool), experts_(pool, kernels) {}
 
-  Buffer allocate(uint64_t n_bytes) override {
-    const bool huge = n_bytes >= kHugePage;
-    std::byte* data = nullptr;
-    if (n_bytes <= kMostBytes) {
-      data = static_cast<std::byte*>(
-          ::operator new(n_bytes, huge ? kHugeAlignment : kAlignment, std::nothrow));
-    }
-    if (!data) {
-      throw Error(Errc::out_of_memory,
-                  cat("cannot allocate ", format_bytes(n_bytes),
-                      " of memory; ask for a smaller context (-c) or a smaller KV type"));
-    }
-    if (!huge) return {data, n_bytes, [](std::byte* p) { ::operator delete(p, kAlignment); }};
-    madvise(data, n_bytes, MADV_HUGEPAGE);  // refused is fine: then with small pages
-    return {data, n_bytes, [](std::byte* p) { ::operator delete(p, kHugeAlignment); }};
-  }
+  Buffer allocate(uint64_t n_bytes) override { return allocate_host(n_bytes); }
 
   void embed(const WeightView& table, const StepView& step, RowsView x) override {
     for (int64_t r = 0; r < x.n_rows; ++r) {

@@ -15,7 +15,7 @@ constexpr int64_t kInputsAtATime = 128;
 void multiply_quantised(const Kernels& kernels, const WeightView& weight, int64_t first,
                         int64_t n_rows, const InputRows& inputs, int64_t n_inputs, float* out) {
   const MultiplyRows multiply_rows = kernels.multiply_rows(weight.type);
-  const WeightRows rows{weight.row(first), n_rows, weight.n_cols};
+  const WeightRows rows{weight.row(first), n_rows, weight.n_cols, weight.layout};
   const std::span all(inputs.q8);
   for (int64_t i = 0; i < n_inputs; i += kInputsAtATime) {
     const int64_t n = std::min(kInputsAtATime, n_inputs - i);

@@ -72,12 +72,12 @@ struct Inputs {
   std::vector<QuantizedRow> rows;
 };
 
-// The number of results that differ from the reference, written or not.
-int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& w,
-                std::span<const QuantizedRow> in) {
+// The number of results of `rows` that differ from the reference's of w, written or not.
+int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& rows,
+                const cpu::WeightRows& w, std::span<const QuantizedRow> in) {
   const int64_t stride = w.n_rows + 3;
   std::vector<float> out(in.size() * static_cast<size_t>(stride), -777.0f);
-  kernels.multiply_rows(type)(w, in, out.data(), stride);
+  kernels.multiply_rows(type)(rows, in, out.data(), stride);
   const uint64_t row_bytes = quant::row_bytes(type, w.n_cols);
   int n = 0;
   for (size_t t = 0; t < in.size(); ++t) {
@@ -90,6 +90,23 @@ int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& w,
       }
       n += std::memcmp(&found, &expected, sizeof(float)) != 0;
     }
+  }
+  return n;
+}
+
+// The same for the rows as they are, and woven into stripes where they are whole ones.
+int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& w,
+                std::span<const QuantizedRow> in) {
+  int n = n_different(kernels, type, w, w, in);
+  if (w.n_rows % quant::kStripeRows == 0) {
+    const uint64_t row_bytes = quant::row_bytes(type, w.n_cols);
+    const GuardedBytes woven(row_bytes * static_cast<uint64_t>(w.n_rows));
+    for (int64_t r = 0; r < w.n_rows; r += quant::kStripeRows) {
+      const uint64_t at = static_cast<uint64_t>(r) * row_bytes;
+      quant::weave_rows(type, w.n_cols, w.data + at, woven.data() + at);
+    }
+    n += n_different(kernels, type, {woven.data(), w.n_rows, w.n_cols, quant::Layout::stripes}, w,
+                     in);
   }
   return n;
 }

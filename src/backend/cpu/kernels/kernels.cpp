@@ -14,11 +14,18 @@ template <quant::Type type>
 void reference_rows(const WeightRows& rows, std::span<const QuantizedRow> in, float* out,
                     int64_t out_stride) {
   const uint64_t row_bytes = quant::row_bytes(type, rows.n_cols);
-  for (size_t t = 0; t < in.size(); ++t) {
-    const quant::ActivationView a{in[t].q, in[t].d, in[t].y};
-    for (int64_t r = 0; r < rows.n_rows; ++r) {
+  std::vector<std::byte> unwoven(rows.layout == quant::Layout::stripes ? row_bytes : 0);
+  for (int64_t r = 0; r < rows.n_rows; ++r) {
+    const std::byte* row = rows.data + static_cast<uint64_t>(r) * row_bytes;
+    if (!unwoven.empty()) {
+      const int64_t in_stripe = r % quant::kStripeRows;
+      quant::unweave_row(type, rows.n_cols, row - static_cast<uint64_t>(in_stripe) * row_bytes,
+                         static_cast<int>(in_stripe), unwoven.data());
+      row = unwoven.data();
+    }
+    for (size_t t = 0; t < in.size(); ++t) {
       out[static_cast<int64_t>(t) * out_stride + r] =
-          quant::dot(type, rows.data + static_cast<uint64_t>(r) * row_bytes, rows.n_cols, a);
+          quant::dot(type, row, rows.n_cols, {in[t].q, in[t].d, in[t].y});
     }
   }
 }

@@ -1,8 +1,8 @@
 // Products of stored weight rows with quantised input rows, as fast as this CPU can: the row dots
 // of the numeric contract (quant/dot.h), equal to them in every bit.
 //
-// Weights stay in the file's layout. A kernel takes as many rows at once as a vector has 32-bit
-// lanes, turns them so that a lane is a row (lanes.h), unpacks 256 columns of them (unpack.h), and
+// A kernel takes eight rows at once, woven so that a row is a lane of a vector (quant/stripes.h;
+// rows that lie as in the file are woven on the way), unpacks 256 columns of them (unpack.h), and
 // multiplies these with all input rows (multiply.h). So no sum runs across lanes, the float steps
 // of the contract are plain vector operations, and one source serves every type of CPU.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-#include "quant/type.h"
+#include "quant/stripes.h"
 
 namespace sluice::backend::cpu {
 
@@ -26,11 +26,12 @@ struct QuantizedRow {
   const float* sum32;  // [n/32], sum of q over 32
 };
 
-// n_rows rows of n_cols weights, one behind the other.
+// n_rows rows of n_cols weights; whole stripes if they are woven.
 struct WeightRows {
   const std::byte* data;
   int64_t n_rows;
   int64_t n_cols;  // a multiple of the type's block
+  quant::Layout layout = quant::Layout::rows;
 };
 
 // out[i * out_stride + r] = row r . in[i]

@@ -5,7 +5,7 @@
 //   kTokens             input rows at a time that keep the registers busy without spilling
 //   kSignedOffset       what from_signed() adds to a weight
 //   U, F                vectors of 32-bit integers and of floats
-//   load4(p, stride, u) 16 bytes from each row: u[j] holds 4-byte word j of all rows
+//   load_words(p)       a field of all rows, side by side; load_halves and load_bytes likewise
 //   dot4, dot4_signed   acc + the dot product of 4 bytes of weights with 4 bytes of input, per
 //   lane:
 //                       weights 0..63, or as from_signed() made them of -128..127

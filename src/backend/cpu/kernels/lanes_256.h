@@ -16,32 +16,15 @@ struct Lanes256 : Dot {
   using U = __m256i;
   using F = __m256;
 
-  SLUICE_INLINE static U two_rows(const std::byte* p, const std::byte* q) {
-    const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    const __m128i high = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+  // A field of eight rows, side by side: words, halves as floats, bytes without a sign.
+  SLUICE_INLINE static U load_words(const std::byte* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-
-  // Lane 4i+k of the result is row 4i+k: a 4 x 4 transpose in every 128 bits. Wider vectors would
-  // need three inserts for four rows instead of one for two: this is faster on Zen 4
-  // (docs/decisions/0008).
-  SLUICE_INLINE static void load4(const std::byte* p, size_t stride, U (&u)[4]) {
-    // All eight addresses from p and three multiples of the stride. Left to itself the compiler
-    // keeps eight pointers and runs out of registers.
-    asm("" : "+r"(p));
-    const size_t stride3 = 3 * stride, stride5 = 5 * stride, stride7 = 7 * stride;
-    const U a = two_rows(p, p + 4 * stride);
-    const U b = two_rows(p + stride, p + stride5);
-    const U c = two_rows(p + 2 * stride, p + 2 * stride3);
-    const U d = two_rows(p + stride3, p + stride7);
-    const U ab01 = _mm256_unpacklo_epi32(a, b);
-    const U ab23 = _mm256_unpackhi_epi32(a, b);
-    const U cd01 = _mm256_unpacklo_epi32(c, d);
-    const U cd23 = _mm256_unpackhi_epi32(c, d);
-    u[0] = _mm256_unpacklo_epi64(ab01, cd01);
-    u[1] = _mm256_unpackhi_epi64(ab01, cd01);
-    u[2] = _mm256_unpacklo_epi64(ab23, cd23);
-    u[3] = _mm256_unpackhi_epi64(ab23, cd23);
+  SLUICE_INLINE static F load_halves(const std::byte* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  SLUICE_INLINE static U load_bytes(const std::byte* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
 
   SLUICE_INLINE static U splat(uint32_t x) { return _mm256_set1_epi32(static_cast<int>(x)); }

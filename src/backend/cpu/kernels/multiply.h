@@ -1,7 +1,8 @@
 // The contract's row dot (quant/dot.h says it in words) for all types and widths, and the loop over
 // a matrix around it. One input row is multiplied while weights are unpacked, in registers; for
-// more of them the weights are unpacked into a tile that stays in L1. SPDX-License-Identifier:
-// Apache-2.0
+// more of them the weights are unpacked into a tile that stays in L1. Rows that are not woven yet
+// are woven on the way, chunk by chunk.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/cpu/kernels/kernels.h"
@@ -117,22 +118,36 @@ struct Direct {
   }
 };
 
-// What a chunk of n_blocks blocks adds to the sums of Lanes::kRows rows.
+// A chunk of a stripe, and block b of it.
+template <typename Block>
+struct ChunkOf {
+  using Woven = quant::Woven<sizeof(Block)>;
+  const std::byte* data;
+  int n_blocks;
+
+  SLUICE_INLINE Source block(int b) const {
+    const auto at = static_cast<size_t>(b);
+    const std::byte* const words = data + static_cast<size_t>(n_blocks) * 8 * Woven::kOddBytes;
+    return {data + at * 8 * Woven::kOddBytes, words + at * 8 * Woven::kWordBytes};
+  }
+};
+
+// What a chunk adds to the sums of its rows.
 template <typename Lanes, typename Block>
-SLUICE_INLINE inline typename Lanes::F direct_chunk(const Source& source, const QuantizedRow& in,
-                                                    int64_t first, int n_blocks) {
+SLUICE_INLINE inline typename Lanes::F direct_chunk(const ChunkOf<Block>& chunk,
+                                                    const QuantizedRow& in, int64_t first) {
   using Type = Unpack<Lanes, Block>;
   Chain<Lanes, Type> steps;
   if constexpr (kIsBlockType<Type>) {
-    for (int b = 0; b < n_blocks; ++b) {
+    for (int b = 0; b < chunk.n_blocks; ++b) {
       Direct<Lanes, Type> out{in, first + 32 * b};
-      Type::block(source, sizeof(Block) * static_cast<size_t>(b), 0, out);
+      Type::block(chunk.block(b), 0, out);
       out.add_to(steps);
     }
     return steps.of_chunk(steps.P, steps.P);  // without d and dmin
   } else {
     Direct<Lanes, Type> out{in, first};
-    Type::super_block(source, out);
+    Type::super_block(chunk.block(0), out);
     out.add_to(steps);
     return steps.of_chunk(out.d_, out.dmin_);
   }
@@ -161,19 +176,15 @@ struct TileWriter {
   SLUICE_INLINE void dmin(typename Lanes::F x) { Lanes::store(x, tile.dmin + row); }
 };
 
+// Rows [row, row + Lanes::kRows) of the tile.
 template <typename Lanes, typename Block, int n_rows>
-[[gnu::noinline]] void fill_tile(Source source, int n_blocks, Tile<n_rows>& tile) {
+[[gnu::noinline]] void fill_tile(ChunkOf<Block> chunk, int row, Tile<n_rows>& tile) {
   using Type = Unpack<Lanes, Block>;
-  for (int row = 0; row < n_rows; row += Lanes::kRows) {
-    TileWriter<Lanes, n_rows> out{tile, row};
-    if constexpr (kIsBlockType<Type>) {
-      for (int b = 0; b < n_blocks; ++b) {
-        Type::block(source, sizeof(Block) * static_cast<size_t>(b), b, out);
-      }
-    } else {
-      Type::super_block(source, out);
-    }
-    source.data += source.stride * Lanes::kRows;
+  TileWriter<Lanes, n_rows> out{tile, row};
+  if constexpr (kIsBlockType<Type>) {
+    for (int b = 0; b < chunk.n_blocks; ++b) Type::block(chunk.block(b), b, out);
+  } else {
+    Type::super_block(chunk.block(0), out);
   }
 }
 
@@ -226,58 +237,70 @@ template <typename Lanes, typename Type, int n_tokens>
 // Columns of a chunk; the last one of a row may be shorter.
 constexpr int64_t kChunk = 256;
 
-template <typename Block, typename Type>
-constexpr size_t kChunkBytes = kIsBlockType<Type> ? 8 * sizeof(Block) : sizeof(Block);
-
 // The products of a matrix, by rows as Narrow takes them for one input row, as Wide takes them for
 // more. Both have the same kSignedOffset; Narrow unpacks for both.
 template <typename Narrow, typename Wide, typename Block>
 struct Product {
   using Type = Unpack<Narrow, Block>;
-  static constexpr size_t kStep = kChunkBytes<Block, Type>;
+  static_assert(Narrow::kRows == quant::kStripeRows && Wide::kRows % Narrow::kRows == 0);
+  static constexpr size_t kStripe = quant::kStripeRows;
+  static constexpr size_t kStep =
+      sizeof(Block) * (kChunk / quant::Woven<sizeof(Block)>::kElems);  // bytes of a row
+
+  struct Room {
+    alignas(64) std::byte bytes[kStripe * kStep];
+  };
 
   int64_t n_cols;
-  size_t stride;
+  quant::Layout layout;
+  size_t stride;  // from row to row, where they are not woven
 
-  int n_blocks_at(int64_t first) const {
+  SLUICE_INLINE int n_blocks_at(int64_t first) const {
     return static_cast<int>((n_cols - first < kChunk ? n_cols - first : kChunk) / 32);
   }
 
-  // Asks for the bytes of a chunk of n_rows rows that come so much later. Hardware follows a few
-  // streams, and these are one for each row; rows further ahead are one stream again.
+  // The chunk at column `first` of the eight rows from `rows` on.
+  SLUICE_INLINE ChunkOf<Block> chunk_at(const std::byte* rows, int64_t first, Room& room) const {
+    const size_t at = static_cast<size_t>(first / kChunk) * kStep;
+    const int n_blocks = kIsBlockType<Type> ? n_blocks_at(first) : 1;
+    if (layout == quant::Layout::stripes) return {rows + kStripe * at, n_blocks};
+    ask(rows + kStripe * (stride + at));
+    quant::weave_chunk<sizeof(Block)>(n_blocks, rows + at, stride, room.bytes);
+    return {room.bytes, n_blocks};
+  }
+
+  // Fetches ahead for rows that are not woven: hardware follows a stripe well, but not eight rows
+  // at once. Those further ahead are one stream again.
   // Forced inline: GCC may drop calls of a function that only prefetches.
-  SLUICE_INLINE void ask(const std::byte* group, int64_t first, int n_rows) const {
+  SLUICE_INLINE static void ask(const std::byte* later) {
     constexpr size_t kAhead = 8192;
-    const size_t n = static_cast<size_t>(n_rows);
-    const std::byte* const begin =
-        group + stride * n + kAhead + static_cast<size_t>(first / kChunk) * kStep * n;
-    for (size_t i = 0; i < kStep * n; i += 64) __builtin_prefetch(begin + i, 0, 2);
+    for (size_t i = 0; i < kStripe * kStep; i += 64) __builtin_prefetch(later + kAhead + i, 0, 2);
   }
 
   // Narrow::kRows rows, one input row.
-  void one_input(const std::byte* group, const QuantizedRow& in, float* out) const {
+  void one_input(const std::byte* rows, const QuantizedRow& in, float* out) const {
     typename Narrow::F sum = Narrow::splat(0.0f);
-    Source source{group, stride};
+    Room room;
     for (int64_t first = 0; first < n_cols; first += kChunk) {
-      ask(group, first, Narrow::kRows);
-      sum = Narrow::add(sum, direct_chunk<Narrow, Block>(source, in, first, n_blocks_at(first)));
-      source.data += kStep;
+      const ChunkOf<Block> chunk = chunk_at(rows, first, room);
+      sum = Narrow::add(sum, direct_chunk<Narrow>(chunk, in, first));
     }
     Narrow::store(sum, out);
   }
 
   // Wide::kRows rows.
-  void many_inputs(const std::byte* group, std::span<const QuantizedRow> in, float* out,
-                   int64_t out_stride) const {
+  void many_inputs(const std::byte* rows, size_t row_bytes, std::span<const QuantizedRow> in,
+                   float* out, int64_t out_stride) const {
     for (size_t t = 0; t < in.size(); ++t) {
       Wide::store(Wide::splat(0.0f), out + static_cast<int64_t>(t) * out_stride);
     }
-    Source source{group, stride};
     Tile<Wide::kRows> tile;
+    Room room;
     for (int64_t first = 0; first < n_cols; first += kChunk) {
-      ask(group, first, Wide::kRows);
-      fill_tile<Narrow, Block>(source, n_blocks_at(first), tile);
-      source.data += kStep;
+      for (int r = 0; r < Wide::kRows; r += Narrow::kRows) {
+        const std::byte* const eight = rows + row_bytes * static_cast<size_t>(r);
+        fill_tile<Narrow>(chunk_at(eight, first, room), r, tile);
+      }
       add_to_all(tile, in, first, out, out_stride);
     }
   }
@@ -302,14 +325,14 @@ struct Product {
 template <typename Narrow, typename Wide, typename Block>
 void multiply_rows(const WeightRows& rows, std::span<const QuantizedRow> in, float* out,
                    int64_t out_stride) {
-  constexpr int64_t kElems = kIsBlockType<Unpack<Narrow, Block>> ? 32 : 256;
-  const size_t stride = sizeof(Block) * static_cast<size_t>(rows.n_cols / kElems);
-  const Product<Narrow, Wide, Block> product{rows.n_cols, stride};
-  const auto row = [&](int64_t r) { return rows.data + stride * static_cast<size_t>(r); };
+  const size_t row_bytes =
+      sizeof(Block) * static_cast<size_t>(rows.n_cols / quant::Woven<sizeof(Block)>::kElems);
+  const Product<Narrow, Wide, Block> product{rows.n_cols, rows.layout, row_bytes};
+  const auto row = [&](int64_t r) { return rows.data + row_bytes * static_cast<size_t>(r); };
   int64_t r = 0;
   if (in.size() > 1) {
     for (; r + Wide::kRows <= rows.n_rows; r += Wide::kRows) {
-      product.many_inputs(row(r), in, out + r, out_stride);
+      product.many_inputs(row(r), row_bytes, in, out + r, out_stride);
     }
   }
   for (; r + Narrow::kRows <= rows.n_rows; r += Narrow::kRows) {
@@ -317,8 +340,8 @@ void multiply_rows(const WeightRows& rows, std::span<const QuantizedRow> in, flo
       product.one_input(row(r), in[t], out + static_cast<int64_t>(t) * out_stride + r);
     }
   }
-  // The rest, each with itself in all lanes.
-  const Product<Narrow, Wide, Block> same_row{rows.n_cols, 0};
+  // The rest, each with itself in all lanes. A stripe leaves none.
+  const Product<Narrow, Wide, Block> same_row{rows.n_cols, quant::Layout::rows, 0};
   for (; r < rows.n_rows; ++r) {
     for (size_t t = 0; t < in.size(); ++t) {
       float lanes[Narrow::kRows];

@@ -1,6 +1,6 @@
-// From the file's blocks to bytes and scales, one struct per type: where its fields stand, and how
-// its bits become weights, on the rows in all lanes at once. The formulas are those of
-// quant/blocks.h.
+// From the blocks of a stripe (quant/stripes.h) to bytes and scales, one struct per type: where its
+// fields stand, and how its bits become weights, on the eight rows at once. The formulas are those
+// of quant/blocks.h.
 //
 // An Unpack hands what it finds to `out`: out.word(i, w) for the weights of columns 4i .. 4i+3 as
 // bytes (plus kOffset), out.scale(i, s) and out.min(i, m) per 32 or per 16 columns, and out.d(x),
@@ -10,17 +10,24 @@
 
 #include "backend/cpu/kernels/lanes.h"
 #include "quant/blocks.h"
+#include "quant/stripes.h"
 #include "quant/unpack.h"
 
 namespace sluice::backend::cpu {
 
 using quant::Form;
 
-// Where a chunk of Lanes::kRows rows stands.
+// A block of a stripe: the fields of eight rows that are no whole words, and those that are.
 struct Source {
-  const std::byte* data;
-  size_t stride;
+  const std::byte* odd;
+  const std::byte* words;
 };
+
+// Which byte of a block's words a field is, from its place in the struct.
+template <typename Block>
+consteval size_t word_at(size_t offset) {
+  return offset - quant::Woven<sizeof(Block)>::kWordsAt;
+}
 
 // The bit operations that several types share.
 template <typename Lanes>
@@ -33,11 +40,12 @@ struct Bits {
     SLUICE_INLINE const U& operator[](int j) const { return w[j]; }
   };
 
-  // 16 bytes per row, from `offset` on: four words.
-  SLUICE_INLINE static Words load(const Source& source, size_t offset) {
-    Words words;
-    Lanes::load4(source.data + offset, source.stride, words.w);
-    return words;
+  // The word at byte `at` of a block's words; four of them.
+  SLUICE_INLINE static U word(const Source& in, size_t at) {
+    return Lanes::load_words(in.words + Lanes::kRows * at);
+  }
+  SLUICE_INLINE static Words words(const Source& in, size_t at) {
+    return {{word(in, at), word(in, at + 4), word(in, at + 8), word(in, at + 12)}};
   }
 
   SLUICE_INLINE static U low_nibbles(U x) { return Lanes::bits(x, 0x0f0f0f0fu); }
@@ -68,7 +76,7 @@ struct Bits {
   // A block of 32 whose byte i holds element i below and element i + 16 above.
   template <typename Use>
   SLUICE_INLINE static void split_nibbles(const Source& in, size_t at, const Use& use) {
-    const Words x = load(in, at);
+    const Words x = words(in, at);
     unroll<4>([&](auto j) SLUICE_INLINE { use(j, low_nibbles(x[j])); });
     unroll<4>([&](auto j) SLUICE_INLINE { use(Index<j + 4>{}, high_nibbles(x[j])); });
   }
@@ -94,7 +102,7 @@ struct ByteTable {
   }
 };
 
-// Types of 32-blocks: the block that stands at byte `at`, as block b of the chunk.
+// Types of 32-blocks: the block `in`, as block b of the chunk.
 template <typename Lanes, typename Block>
 struct Unpack;
 
@@ -104,9 +112,9 @@ struct Unpack<Lanes, quant::BlockQ4_0> : Bits<Lanes> {
   static constexpr Form kForm = Form::block;
   static constexpr float kOffset = 8.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
-    out.scale(b, B::low_half(B::load(in, at)[0]));
-    B::split_nibbles(in, at + offsetof(quant::BlockQ4_0, qs),
+  SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
+    out.scale(b, Lanes::load_halves(in.odd));
+    B::split_nibbles(in, word_at<quant::BlockQ4_0>(offsetof(quant::BlockQ4_0, qs)),
                      [&](auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
   }
 };
@@ -117,11 +125,11 @@ struct Unpack<Lanes, quant::BlockQ4_1> : Bits<Lanes> {
   static constexpr Form kForm = Form::block_min;
   static constexpr float kOffset = 0.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
-    const auto head = B::load(in, at);
-    out.scale(b, B::low_half(head[0]));
-    out.min(b, B::high_half(head[0]));
-    B::split_nibbles(in, at + offsetof(quant::BlockQ4_1, qs),
+  SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
+    const auto head = B::word(in, 0);
+    out.scale(b, B::low_half(head));
+    out.min(b, B::high_half(head));
+    B::split_nibbles(in, word_at<quant::BlockQ4_1>(offsetof(quant::BlockQ4_1, qs)),
                      [&](auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
   }
 };
@@ -132,14 +140,13 @@ struct Unpack<Lanes, quant::BlockQ5_0> : Bits<Lanes> {
   static constexpr Form kForm = Form::block;
   static constexpr float kOffset = 16.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
-    const auto head = B::load(in, at);  // d, and qh across two words
-    out.scale(b, B::low_half(head[0]));
-    const auto qh =
-        Lanes::either(Lanes::template shift<16>(head[0]), Lanes::template shift<-16>(head[1]));
-    B::split_nibbles(in, at + offsetof(quant::BlockQ5_0, qs), [&](auto j, auto w) SLUICE_INLINE {
-      out.word(8 * b + j, Lanes::either(w, B::template fifth_bits<j>(qh)));
-    });
+  SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
+    out.scale(b, Lanes::load_halves(in.odd));
+    const auto qh = B::word(in, 0);
+    B::split_nibbles(in, word_at<quant::BlockQ5_0>(offsetof(quant::BlockQ5_0, qs)),
+                     [&](auto j, auto w) SLUICE_INLINE {
+                       out.word(8 * b + j, Lanes::either(w, B::template fifth_bits<j>(qh)));
+                     });
   }
 };
 
@@ -149,14 +156,15 @@ struct Unpack<Lanes, quant::BlockQ5_1> : Bits<Lanes> {
   static constexpr Form kForm = Form::block_min;
   static constexpr float kOffset = 0.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
-    const auto head = B::load(in, at);
-    out.scale(b, B::low_half(head[0]));
-    out.min(b, B::high_half(head[0]));
-    const auto qh = head[1];
-    B::split_nibbles(in, at + offsetof(quant::BlockQ5_1, qs), [&](auto j, auto w) SLUICE_INLINE {
-      out.word(8 * b + j, Lanes::either(w, B::template fifth_bits<j>(qh)));
-    });
+  SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
+    const auto head = B::word(in, 0);
+    out.scale(b, B::low_half(head));
+    out.min(b, B::high_half(head));
+    const auto qh = B::word(in, offsetof(quant::BlockQ5_1, qh));
+    B::split_nibbles(in, word_at<quant::BlockQ5_1>(offsetof(quant::BlockQ5_1, qs)),
+                     [&](auto j, auto w) SLUICE_INLINE {
+                       out.word(8 * b + j, Lanes::either(w, B::template fifth_bits<j>(qh)));
+                     });
   }
 };
 
@@ -167,10 +175,10 @@ struct Unpack<Lanes, quant::BlockQ8_0> : Bits<Lanes> {
   static constexpr bool kSigned = true;
   static constexpr float kOffset = Lanes::kSignedOffset;
   template <typename Out>
-  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
-    out.scale(b, B::low_half(B::load(in, at)[0]));
+  SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
+    out.scale(b, Lanes::load_halves(in.odd));
     for (int half = 0; half < 2; ++half) {
-      const auto q = B::load(in, at + offsetof(quant::BlockQ8_0, qs) + 16 * size_t(half));
+      const auto q = B::words(in, 16 * size_t(half));
       unroll<4>([&](auto j)
                     SLUICE_INLINE { out.word(8 * b + 4 * half + j, Lanes::from_signed(q[j])); });
     }
@@ -184,11 +192,11 @@ struct Unpack<Lanes, quant::BlockIQ4_NL> : Bits<Lanes> {
   static constexpr bool kSigned = true;
   static constexpr float kOffset = Lanes::kSignedOffset;
   template <typename Out>
-  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
-    out.scale(b, B::low_half(B::load(in, at)[0]));
-    B::split_nibbles(in, at + offsetof(quant::BlockIQ4_NL, qs), [&](auto j, auto w) SLUICE_INLINE {
-      out.word(8 * b + j, Lanes::look_up(kTable, w));
-    });
+  SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
+    out.scale(b, Lanes::load_halves(in.odd));
+    B::split_nibbles(in, word_at<quant::BlockIQ4_NL>(offsetof(quant::BlockIQ4_NL, qs)),
+                     [&](auto j, auto w)
+                         SLUICE_INLINE { out.word(8 * b + j, Lanes::look_up(kTable, w)); });
   }
 
  private:
@@ -201,11 +209,11 @@ struct Unpack<Lanes, quant::BlockMXFP4> : Bits<Lanes> {
   static constexpr Form kForm = Form::block;
   static constexpr float kOffset = 12.0f;
   template <typename Out>
-  SLUICE_INLINE static void block(const Source& in, size_t at, int b, Out& out) {
-    out.scale(b, Lanes::e8m0_to_float(Lanes::bits(B::load(in, at)[0], 0xffu)));
-    B::split_nibbles(in, at + offsetof(quant::BlockMXFP4, qs), [&](auto j, auto w) SLUICE_INLINE {
-      out.word(8 * b + j, Lanes::look_up(kTable, w));
-    });
+  SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
+    out.scale(b, Lanes::e8m0_to_float(Lanes::load_bytes(in.odd)));
+    B::split_nibbles(in, word_at<quant::BlockMXFP4>(offsetof(quant::BlockMXFP4, qs)),
+                     [&](auto j, auto w)
+                         SLUICE_INLINE { out.word(8 * b + j, Lanes::look_up(kTable, w)); });
   }
 
  private:
@@ -216,7 +224,7 @@ struct Unpack<Lanes, quant::BlockMXFP4> : Bits<Lanes> {
 template <typename Lanes, typename Out>
 SLUICE_INLINE inline void unpack_affine(const Source& in, Out& out) {
   using B = Bits<Lanes>;
-  const auto head = B::load(in, 0);
+  const auto head = B::words(in, 0);
   out.d(B::low_half(head[0]));
   out.dmin(B::high_half(head[0]));
   const typename Lanes::U scale[2] = {
@@ -237,7 +245,7 @@ SLUICE_INLINE inline void paired_nibbles(const Source& in, size_t at, const Use&
   using B = Bits<Lanes>;
   unroll<4>([&](auto pair) SLUICE_INLINE {
     unroll<2>([&](auto half) SLUICE_INLINE {
-      const auto x = B::load(in, at + 32 * pair + 16 * half);
+      const auto x = B::words(in, at + 32 * pair + 16 * half);
       unroll<4>([&](auto j) SLUICE_INLINE {
         use(Index<2 * pair>{}, Index<4 * half + j>{}, B::low_nibbles(x[j]));
         use(Index<2 * pair + 1>{}, Index<4 * half + j>{}, B::high_nibbles(x[j]));
@@ -267,7 +275,7 @@ struct Unpack<Lanes, quant::BlockQ5_K> {
   SLUICE_INLINE static void super_block(const Source& in, Out& out) {
     unpack_affine<Lanes>(in, out);
     constexpr size_t kHigh = offsetof(quant::BlockQ5_K, qh);
-    const typename B::Words high[2] = {B::load(in, kHigh), B::load(in, kHigh + 16)};
+    const typename B::Words high[2] = {B::words(in, kHigh), B::words(in, kHigh + 16)};
     // Bit b of a byte of qh is bit 4 of block b.
     paired_nibbles<Lanes>(
         in, offsetof(quant::BlockQ5_K, qs), [&](auto b, auto j, auto w) SLUICE_INLINE {
@@ -282,7 +290,7 @@ SLUICE_INLINE inline void bit_pairs(const Source& in, size_t at, const Use& use)
   using B = Bits<Lanes>;
   unroll<2>([&](auto four) SLUICE_INLINE {
     unroll<2>([&](auto half) SLUICE_INLINE {
-      const auto x = B::load(in, at + 32 * four + 16 * half);
+      const auto x = B::words(in, at + 32 * four + 16 * half);
       unroll<4>([&](auto g) SLUICE_INLINE {
         unroll<4>([&](auto j) SLUICE_INLINE {
           use(Index<4 * four + g>{}, Index<4 * half + j>{},
@@ -300,16 +308,16 @@ struct Unpack<Lanes, quant::BlockQ2_K> {
   static constexpr float kOffset = 0.0f;
   template <typename Out>
   SLUICE_INLINE static void super_block(const Source& in, Out& out) {
-    const auto scales = B::load(in, 0);
+    const auto scales = B::words(in, 0);
     unroll<16>([&](auto g) SLUICE_INLINE {
       out.scale(g, B::template byte<g % 4>(B::low_nibbles(scales[g / 4])));
       out.min(g, B::template byte<g % 4>(B::high_nibbles(scales[g / 4])));
     });
     bit_pairs<Lanes>(in, offsetof(quant::BlockQ2_K, qs),
                      [&](auto b, auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
-    const auto last = B::load(in, offsetof(quant::BlockQ2_K, d) - 12);
-    out.d(B::low_half(last[3]));
-    out.dmin(B::high_half(last[3]));
+    const auto last = B::word(in, offsetof(quant::BlockQ2_K, d));
+    out.d(B::low_half(last));
+    out.dmin(B::high_half(last));
   }
 };
 
@@ -321,25 +329,25 @@ struct Unpack<Lanes, quant::BlockQ3_K> {
   template <typename Out>
   SLUICE_INLINE static void super_block(const Source& in, Out& out) {
     // Bit b of a byte of hmask counts 4 in block b.
-    const typename B::Words high[2] = {B::load(in, 0), B::load(in, 16)};
+    const typename B::Words high[2] = {B::words(in, 0), B::words(in, 16)};
     bit_pairs<Lanes>(in, offsetof(quant::BlockQ3_K, qs), [&](auto b, auto j, auto w) SLUICE_INLINE {
       out.word(8 * b + j, B::template with_bits<b - 2>(w, high[j / 4][j % 4], 0x04040404u));
     });
     scales(in, out);
-    const auto last = B::load(in, offsetof(quant::BlockQ3_K, d) - 14);
-    out.d(B::high_half(last[3]));
+    out.d(Lanes::load_halves(in.odd));
   }
 
  private:
   // 6 bits less 32: nibbles in the first 8 of 12 bytes, upper pairs in the last 4.
   template <typename Out>
   SLUICE_INLINE static void scales(const Source& in, Out& out) {
-    const auto x = B::load(in, offsetof(quant::BlockQ3_K, scales) - 4);
+    constexpr size_t kAt = offsetof(quant::BlockQ3_K, scales);
+    const auto low = B::word(in, kAt), high = B::word(in, kAt + 4), upper = B::word(in, kAt + 8);
     const typename Lanes::U s[4] = {
-        B::template with_bits<-4>(B::low_nibbles(x[1]), x[3], 0x30303030u),
-        B::template with_bits<-2>(B::low_nibbles(x[2]), x[3], 0x30303030u),
-        B::template with_bits<0>(B::high_nibbles(x[1]), x[3], 0x30303030u),
-        B::template with_bits<2>(B::high_nibbles(x[2]), x[3], 0x30303030u)};
+        B::template with_bits<-4>(B::low_nibbles(low), upper, 0x30303030u),
+        B::template with_bits<-2>(B::low_nibbles(high), upper, 0x30303030u),
+        B::template with_bits<0>(B::high_nibbles(low), upper, 0x30303030u),
+        B::template with_bits<2>(B::high_nibbles(high), upper, 0x30303030u)};
     unroll<16>([&](auto g) SLUICE_INLINE {
       out.scale(g, Lanes::subtract(B::template byte<g % 4>(s[g / 4]), Lanes::splat(32.0f)));
     });
@@ -353,27 +361,23 @@ struct Unpack<Lanes, quant::BlockQ6_K> {
   static constexpr float kOffset = 32.0f;
   template <typename Out>
   SLUICE_INLINE static void super_block(const Source& in, Out& out) {
-    unroll<2>([&](auto half) SLUICE_INLINE {
-      unroll<2>([&](auto i) SLUICE_INLINE { quarters<4 * half, i>(in, out); });
-    });
-    constexpr size_t kScales = offsetof(quant::BlockQ6_K, scales);
-    const auto scales = B::load(in, kScales);
+    unroll<4>([&](auto i) SLUICE_INLINE { quarters<i>(in, out); });
+    const auto scales = B::words(in, 192);
     unroll<16>([&](auto g)
                    SLUICE_INLINE { out.scale(g, B::template signed_byte<g % 4>(scales[g / 4])); });
-    out.d(B::high_half(B::load(in, kScales + 2)[3]));  // nothing behind the block is read
+    out.d(Lanes::load_halves(in.odd));
   }
 
  private:
-  // 16 columns of blocks b .. b+3: the nibbles of the first and the third stand in one place, those
-  // of the second and the fourth behind them by 32, the upper bits of all four in qh.
-  template <int b, int half, typename Out>
+  // 16 columns of four blocks, as quant::kWovenQ6K has put them together: nibbles of the first and
+  // the third, of the second and the fourth, and the upper bits of all four.
+  template <int i, typename Out>
   SLUICE_INLINE static void quarters(const Source& in, Out& out) {
-    constexpr size_t kLow = 16 * b + 16 * half;
-    const auto even = B::load(in, kLow);
-    const auto odd = B::load(in, kLow + 32);
-    const auto high = B::load(in, offsetof(quant::BlockQ6_K, qh) + 8 * b + 16 * half);
+    const auto even = B::words(in, 48 * i);
+    const auto odd = B::words(in, 48 * i + 16);
+    const auto high = B::words(in, 48 * i + 32);
     unroll<4>([&](auto j) SLUICE_INLINE {
-      constexpr int word = 8 * b + 4 * half + j;
+      constexpr int word = 32 * (i / 2) + 4 * (i % 2) + j;
       constexpr uint32_t kUpper = 0x30303030u;
       out.word(word, B::template with_bits<-4>(B::low_nibbles(even[j]), high[j], kUpper));
       out.word(word + 8, B::template with_bits<-2>(B::low_nibbles(odd[j]), high[j], kUpper));
@@ -391,11 +395,12 @@ struct Unpack<Lanes, quant::BlockIQ4_XS> {
   static constexpr float kOffset = Lanes::kSignedOffset;
   template <typename Out>
   SLUICE_INLINE static void super_block(const Source& in, Out& out) {
-    const auto head = B::load(in, 0);  // d and the scales' upper pairs; their nibbles
-    out.d(B::low_half(head[0]));
+    const auto head = B::word(in, 0);  // d, and the scales' upper pairs
+    const auto low = B::word(in, offsetof(quant::BlockIQ4_XS, scales_l));
+    out.d(B::low_half(head));
     unroll<8>([&](auto b) SLUICE_INLINE {
-      const auto nibble = Lanes::bits(Lanes::template shift<4 * b>(head[1]), 0x0fu);
-      const auto s = B::template with_bits<16 + 2 * b - 4>(nibble, head[0], 0x30u);
+      const auto nibble = Lanes::bits(Lanes::template shift<4 * b>(low), 0x0fu);
+      const auto s = B::template with_bits<16 + 2 * b - 4>(nibble, head, 0x30u);
       out.scale(b, Lanes::subtract(Lanes::to_float(s), Lanes::splat(32.0f)));
       B::split_nibbles(in, offsetof(quant::BlockIQ4_XS, qs) + 16 * b,
                        [&](auto j, auto w)

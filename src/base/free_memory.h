@@ -1,0 +1,17 @@
+// How much memory this process may still take without pushing others out: what the machine has
+// free, within the limits of the container it may run in.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace sluice {
+
+struct FreeMemory {
+  uint64_t bytes = 0;
+  bool in_container = false;  // the container's limit is the tighter one
+};
+
+FreeMemory free_memory();
+
+}  // namespace sluice
