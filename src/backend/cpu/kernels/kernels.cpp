@@ -8,6 +8,13 @@
 #include "quant/dot.h"
 
 namespace sluice::backend::cpu {
+
+#if defined(__x86_64__)
+const bool kStripesAreFollowed = __builtin_cpu_is("amd");
+#else
+const bool kStripesAreFollowed = true;  // not known
+#endif
+
 namespace {
 
 template <quant::Type type>

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "backend/cpu/kernels/families.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/kernels/lanes.h"
 #include "backend/cpu/kernels/unpack.h"
@@ -264,24 +265,25 @@ struct Product {
     const size_t at = static_cast<size_t>(first / kChunk) * kStep;
     const int n_blocks = kIsBlockType<Type> ? n_blocks_at(first) : 1;
     if (layout == quant::Layout::stripes) return {rows + kStripe * at, n_blocks};
-    ask(rows + kStripe * (stride + at));
+    fetch(rows + kStripe * (stride + at));  // of the rows behind these, which are one stream again
     quant::weave_chunk<sizeof(Block)>(n_blocks, rows + at, stride, room.bytes);
     return {room.bytes, n_blocks};
   }
 
-  // Fetches ahead for rows that are not woven: hardware follows a stripe well, but not eight rows
-  // at once. Those further ahead are one stream again.
-  // Forced inline: GCC may drop calls of a function that only prefetches.
-  SLUICE_INLINE static void ask(const std::byte* later) {
+  // Asks for a chunk that stands a little behind `bytes`. No CPU by itself follows eight rows at
+  // once. Forced inline: GCC may drop calls of a function that only prefetches.
+  SLUICE_INLINE static void fetch(const std::byte* bytes) {
     constexpr size_t kAhead = 8192;
-    for (size_t i = 0; i < kStripe * kStep; i += 64) __builtin_prefetch(later + kAhead + i, 0, 2);
+    for (size_t i = 0; i < kStripe * kStep; i += 64) __builtin_prefetch(bytes + kAhead + i, 0, 2);
   }
 
   // Narrow::kRows rows, one input row.
   void one_input(const std::byte* rows, const QuantizedRow& in, float* out) const {
     typename Narrow::F sum = Narrow::splat(0.0f);
     Room room;
+    const bool fetches = layout == quant::Layout::stripes && !kStripesAreFollowed;
     for (int64_t first = 0; first < n_cols; first += kChunk) {
+      if (fetches) fetch(rows + kStripe * kStep * static_cast<size_t>(first / kChunk));
       const ChunkOf<Block> chunk = chunk_at(rows, first, room);
       sum = Narrow::add(sum, direct_chunk<Narrow>(chunk, in, first));
     }
