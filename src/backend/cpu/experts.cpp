@@ -89,22 +89,32 @@ void Experts::set_inputs(const ExpertInputView& a) {
   }
 }
 
-// Calls body(group, first, n_rows, scratch) for pieces of rows of every group's matrix.
-template <typename Body>
-void Experts::for_pieces(int64_t (*n_rows)(const Group&), Body&& body) {
-  pieces_.clear();
-  for (int64_t g = 0; g < n_groups_; ++g) {
-    const Group& group = groups_[static_cast<size_t>(g)];
-    const int64_t n = n_rows(group);
-    const int64_t step = rows_per_piece(group.n_pairs());
-    for (int64_t i = 0; i < n; i += step) pieces_.push_back({g, i, std::min(step, n - i)});
+// Rows of gate, and then of up, at a time. Each change from one to the other breaks the stream that
+// the CPU fetches ahead, so with few inputs pieces are as large as leaves every thread four: 22
+// GB/s become 27 on a Zen 4 core.
+int64_t Experts::gate_up_rows(const Group& group) const {
+  constexpr int64_t kPerThread = 4, kMost = 256;
+  const int64_t least = rows_per_piece(group.n_pairs());
+  if (least > rows_per_piece(1)) return least;
+  const int64_t share = n_groups_ * group.gate.n_rows / (kPerThread * pool_.n_threads());
+  return std::clamp(share / 32 * 32, least, kMost);
+}
+
+void Experts::add_pieces(int64_t group, int64_t n_rows, int64_t step) {
+  for (int64_t i = 0; i < n_rows; i += step) {
+    pieces_.push_back({group, i, std::min(step, n_rows - i)});
   }
+}
+
+void Experts::run_pieces(Work work) {
   pool_.parallel_for(std::ssize(pieces_), 1, [&](int64_t begin, int64_t end, int thread) {
     for (int64_t p = begin; p < end; ++p) {
       const auto& [group, first, n] = pieces_[static_cast<size_t>(p)];
-      body(groups_[static_cast<size_t>(group)], first, n, threads_[static_cast<size_t>(thread)]);
+      (this->*work)(groups_[static_cast<size_t>(group)], first, n,
+                    threads_[static_cast<size_t>(thread)]);
     }
   });
+  pieces_.clear();
 }
 
 // Rows [first, first + n) of gate and up: a whole number of the hidden rows' blocks of 32.
@@ -153,10 +163,16 @@ void Experts::run(const ExpertsView& experts, const ExpertInputView& a, const Ro
                   RowsView x) {
   make_groups(experts, a, routing);
   set_inputs(a);
-  for_pieces([](const Group& g) { return g.gate.n_rows; },
-             [this](auto&... piece) { gate_up(piece...); });
-  for_pieces([](const Group& g) { return g.down.n_rows; },
-             [this](auto&... piece) { down(piece...); });
+  for (int64_t g = 0; g < n_groups_; ++g) {
+    const Group& group = groups_[static_cast<size_t>(g)];
+    add_pieces(g, group.gate.n_rows, gate_up_rows(group));
+  }
+  run_pieces(&Experts::gate_up);
+  for (int64_t g = 0; g < n_groups_; ++g) {
+    const Group& group = groups_[static_cast<size_t>(g)];
+    add_pieces(g, group.down.n_rows, rows_per_piece(group.n_pairs()));
+  }
+  run_pieces(&Experts::down);
   combine(routing, static_cast<bool>(experts.shared_gate), x);
 }
 

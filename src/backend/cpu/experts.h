@@ -57,8 +57,12 @@ class Experts {
   void gate_up(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
   void down(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
   void combine(const RoutingView& routing, bool has_shared, RowsView x);
-  template <typename Body>
-  void for_pieces(int64_t (*n_rows)(const Group&), Body&& body);
+
+  // Rows of a group's matrix, `step` at a time; then the work on all pieces, by all threads.
+  using Work = void (Experts::*)(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
+  int64_t gate_up_rows(const Group& group) const;
+  void add_pieces(int64_t group, int64_t n_rows, int64_t step);
+  void run_pieces(Work work);
 
   ThreadPool& pool_;
   const Kernels& kernels_;

@@ -1,0 +1,131 @@
+// The experts of one token alone: gate, up, SwiGLU, down and the sum, for layers of the shape of
+// Qwen3-30B-A3B in Q4_K_M (128 experts, 8 used, chosen at random), next to how fast the same
+// threads read memory.
+//
+//   cmake --preset release -DSLUICE_BENCH=ON && cmake --build --preset release --target
+//   bench_experts build/release/bench/bench_experts [THREADS ...]
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/host_memory.h"
+#include "base/machine_speed.h"
+#include "base/random.h"
+#include "quant/activation.h"
+#include "quant/random_rows.h"
+
+namespace sluice::backend {
+namespace {
+
+using quant::Type;
+
+constexpr int64_t kModel = 2048, kHidden = 768, kExperts = 128, kUsed = 8;
+constexpr int kLayers = 4;  // of 0.4 GB, so that no cache holds what comes again
+constexpr int kRounds = 400;
+
+// Woven weights [n_cols, n_rows, kExperts] in a buffer of their own; one expert's, copied.
+struct Weight {
+  Weight(Type type, int64_t n_cols, int64_t n_rows)
+      : bytes(static_cast<uint64_t>(n_rows) * quant::row_bytes(type, n_cols)),
+        memory(allocate_host(bytes * kExperts)),
+        view{type, memory.data(), n_cols, n_rows, kExperts, quant::Layout::stripes} {
+    std::vector<std::byte> rows(bytes);
+    quant::random_row_blocks(type, 1, 0, n_rows * n_cols / quant::type_info(type).block_elems,
+                             0.05f, rows.data());
+    for (uint64_t at = 0; at < bytes; at += quant::kStripeRows * view.row_bytes()) {
+      quant::weave_rows(type, n_cols, rows.data() + at, memory.data() + at);
+    }
+    for (uint64_t e = 1; e < kExperts; ++e) {
+      std::memcpy(memory.data() + e * bytes, memory.data(), bytes);
+    }
+  }
+
+  uint64_t bytes;  // of one expert
+  Buffer memory;
+  WeightView view;
+};
+
+struct Layer {
+  // Q4_K_M keeps every other down matrix in Q6_K.
+  explicit Layer(int i)
+      : gate(Type::q4_k, kModel, kHidden),
+        up(Type::q4_k, kModel, kHidden),
+        down(i % 2 == 0 ? Type::q6_k : Type::q4_k, kHidden, kModel) {}
+
+  uint64_t bytes_per_token() const { return kUsed * (gate.bytes + up.bytes + down.bytes); }
+  ExpertsView view() const { return {.gate = gate.view, .up = up.view, .down = down.view}; }
+
+  Weight gate, up, down;
+};
+
+struct Token {
+  Token() : x(kModel), q(kModel), d(kModel / 32), y(kModel / 32), out(kModel) {
+    for (size_t i = 0; i < x.size(); ++i) x[i] = random_signed(random_bits(7, i));
+    quant::quantize_activation(x, q.data(), d.data(), y.data());
+    std::iota(deck.begin(), deck.end(), 0);
+  }
+
+  // Eight other experts.
+  void choose(uint64_t seed) {
+    for (size_t k = 0; k < kUsed; ++k) {
+      std::swap(deck[k], deck[k + random_bits(seed, k) % (kExperts - k)]);
+    }
+  }
+
+  std::vector<float> x;
+  std::vector<int8_t> q;
+  std::vector<float> d, y, out;
+  std::vector<int32_t> deck = std::vector<int32_t>(kExperts);
+  std::vector<float> weights = std::vector<float>(kUsed, 1.0f / kUsed);
+};
+
+void measure(const std::vector<Layer>& layers, int n_threads) {
+  ThreadPool pool(n_threads);
+  const std::unique_ptr<Ops> op = make_cpu_ops(pool);
+  Token token;
+  const double before = read_bytes_per_second(pool);
+  std::vector<double> rates;  // bytes/s of each round
+  for (int round = 0; round < kRounds; ++round) {
+    double bytes = 0.0;
+    const auto start = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < layers.size(); ++i) {
+      token.choose(static_cast<uint64_t>(round) * 100 + i);
+      op->experts(layers[i].view(),
+                  {.n_rows = 1,
+                   .n_cols = kModel,
+                   .q = token.q.data(),
+                   .d = token.d.data(),
+                   .y = token.y.data()},
+                  {.n_used = kUsed, .experts = token.deck.data(), .weights = token.weights.data()},
+                  {token.out.data(), 1, kModel});
+      bytes += static_cast<double>(layers[i].bytes_per_token());
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    rates.push_back(bytes / took.count());
+  }
+  std::ranges::nth_element(rates, rates.begin() + kRounds / 2);
+  const double reads = std::max(before, read_bytes_per_second(pool));
+  const double median = rates[kRounds / 2];
+  std::printf("%7d  %10.1f  %6.1f  %3.0f %%\n", pool.n_threads(), median / 1e9, reads / 1e9,
+              100.0 * median / reads);
+}
+
+}  // namespace
+}  // namespace sluice::backend
+
+int main(int argc, char** argv) {
+  std::vector<int> threads;
+  for (int i = 1; i < argc; ++i) threads.push_back(std::atoi(argv[i]));
+  if (threads.empty()) threads = {1, 0};  // 0: all cores
+  std::vector<sluice::backend::Layer> layers;
+  for (int i = 0; i < sluice::backend::kLayers; ++i) layers.emplace_back(i);
+  std::puts("threads  experts GB/s   reads  share");
+  for (const int n : threads) sluice::backend::measure(layers, n);
+  return 0;
+}
