@@ -20,17 +20,6 @@ struct Lanes256 : Dot {
   SLUICE_INLINE static U load_words(const std::byte* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  SLUICE_INLINE static void load_4_words(const std::byte* p, U (&u)[4]) {
-#if defined(__AVX512F__)
-    const __m512i a = _mm512_loadu_si512(p), b = _mm512_loadu_si512(p + 64);
-    u[0] = _mm512_castsi512_si256(a);
-    u[1] = _mm512_extracti64x4_epi64(a, 1);
-    u[2] = _mm512_castsi512_si256(b);
-    u[3] = _mm512_extracti64x4_epi64(b, 1);
-#else
-    for (int j = 0; j < 4; ++j) u[j] = load_words(p + 32 * j);
-#endif
-  }
   SLUICE_INLINE static F load_halves(const std::byte* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }

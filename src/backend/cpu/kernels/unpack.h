@@ -45,9 +45,7 @@ struct Bits {
     return Lanes::load_words(in.words + Lanes::kRows * at);
   }
   SLUICE_INLINE static Words words(const Source& in, size_t at) {
-    Words four;
-    Lanes::load_4_words(in.words + Lanes::kRows * at, four.w);
-    return four;
+    return {{word(in, at), word(in, at + 4), word(in, at + 8), word(in, at + 12)}};
   }
 
   SLUICE_INLINE static U low_nibbles(U x) { return Lanes::bits(x, 0x0f0f0f0fu); }
