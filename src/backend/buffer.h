@@ -4,17 +4,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 
 namespace sluice::backend {
 
 class Buffer {
  public:
-  using Release = void (*)(std::byte*);
+  using Release = std::function<void(std::byte*)>;
 
-  Buffer() : data_(nullptr, nullptr) {}
+  Buffer() = default;
   Buffer(std::byte* data, uint64_t n_bytes, Release release)
-      : data_(data, release), n_bytes_(n_bytes) {}
+      : data_(data, std::move(release)), n_bytes_(n_bytes) {}
 
   std::byte* data() const { return data_.get(); }
   uint64_t n_bytes() const { return n_bytes_; }

@@ -1,0 +1,71 @@
+// What a device offers besides operations (ops.h): memory of three kinds, streams of work and
+// copies, and events that order them. As much as CUDA has and Vulkan can have, nothing more.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backend/buffer.h"
+
+namespace sluice::backend {
+
+enum class MemoryKind {
+  device,  // where the device's work reads fastest; the host never touches it
+  pinned,  // host memory from which copies run at the link's full speed
+  mapped,  // host memory that both sides read and write while work runs: mailboxes, flags, logs
+};
+
+// A point in the work of a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual bool is_done() const = 0;  // true before it was ever recorded
+};
+
+// Work in order, while the host goes on. Calls come from one thread at a time.
+class Stream {
+ public:
+  virtual ~Stream() = default;  // waits for its work
+
+  // Between host and device, or within either. Both places stay as they are until it is done.
+  virtual void copy(std::byte* to, const std::byte* from, uint64_t n_bytes) = 0;
+
+  // The operations that `work` asks for, as one submission: between them the host is not needed,
+  // unless they themselves wait for it.
+  virtual void run(std::function<void()> work) = 0;
+
+  virtual void record(Event& event) = 0;
+  virtual void wait(const Event& event) = 0;  // what follows here begins after it
+
+  // The host waits for all of it. Throws what went wrong in any of it since the last call.
+  virtual void finish() = 0;
+};
+
+// A lease on host memory that was allocated elsewhere, for copies at full speed and for reads by
+// the device's work; ends with its life.
+class Registration {
+ public:
+  virtual ~Registration() = default;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string name() const = 0;
+  virtual uint64_t free_bytes() const = 0;  // of its own memory
+
+  // Throws Errc::out_of_memory. Device memory is not written yet.
+  virtual Buffer allocate(MemoryKind kind, uint64_t n_bytes) = 0;
+
+  // Null where the system refuses, or grants no more.
+  virtual std::unique_ptr<Registration> register_host(std::span<const std::byte> bytes) = 0;
+
+  virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;  // named in errors
+  virtual std::unique_ptr<Event> make_event() = 0;
+};
+
+}  // namespace sluice::backend

@@ -1,0 +1,101 @@
+// See ram_device.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/ram/ram_device.h"
+
+#include <algorithm>
+
+#include "backend/cpu/host_memory.h"
+#include "backend/ram/ram_stream.h"
+#include "base/error.h"
+#include "base/units.h"
+
+namespace sluice::backend {
+namespace {
+
+// Bytes of one kind that are taken; gives them back at the end of its life.
+class Taken final : public Registration {
+ public:
+  Taken(std::shared_ptr<RamDevice::Shared> shared, uint64_t RamDevice::Shared::*used, uint64_t n)
+      : shared_(std::move(shared)), used_(used), n_bytes_(n) {}
+  ~Taken() override {
+    const std::lock_guard lock(shared_->mutex);
+    (*shared_).*used_ -= n_bytes_;
+  }
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+ private:
+  std::shared_ptr<RamDevice::Shared> shared_;
+  uint64_t RamDevice::Shared::*used_;
+  uint64_t n_bytes_;
+};
+
+std::shared_ptr<Taken> take(const std::shared_ptr<RamDevice::Shared>& shared,
+                            uint64_t RamDevice::Shared::*used, uint64_t limit, uint64_t n_bytes) {
+  const std::lock_guard lock(shared->mutex);
+  uint64_t& n_used = (*shared).*used;
+  if (n_bytes > limit - n_used) return nullptr;
+  n_used += n_bytes;
+  return std::make_shared<Taken>(shared, used, n_bytes);
+}
+
+}  // namespace
+
+RamDevice::RamDevice(RamDeviceOptions options)
+    : shared_(std::make_shared<Shared>(std::move(options))) {}
+RamDevice::~RamDevice() = default;
+
+std::string RamDevice::name() const {
+  return cat("RAM device, ", format_bytes(shared_->options.n_bytes), ", link ",
+             shared_->options.link_gbps, " GB/s");
+}
+
+uint64_t RamDevice::free_bytes() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->options.n_bytes - shared_->n_device;
+}
+
+Buffer RamDevice::allocate(MemoryKind kind, uint64_t n_bytes) {
+  std::shared_ptr<Taken> taken;
+  const RamDeviceOptions& o = shared_->options;
+  if (kind == MemoryKind::device) {
+    taken = take(shared_, &Shared::n_device, o.n_bytes, n_bytes);
+  } else {
+    taken = take(shared_, &Shared::n_pinned, o.pin_limit, n_bytes);
+  }
+  if (!taken) {
+    const bool is_own = kind == MemoryKind::device;
+    throw Error(
+        Errc::out_of_memory,
+        cat("the RAM device cannot allocate ", format_bytes(n_bytes), " of ",
+            is_own ? "its own" : "pinned", " memory; it may hold ",
+            format_bytes(is_own ? o.n_bytes : o.pin_limit), ", of which ",
+            format_bytes(is_own ? free_bytes() : o.pin_limit - shared_->n_pinned), " are free"));
+  }
+  auto memory = std::make_shared<Buffer>(allocate_host(n_bytes));
+  std::byte* const data = memory->data();
+  return {data, n_bytes, [memory, taken](std::byte*) {}};
+}
+
+std::unique_ptr<Registration> RamDevice::register_host(std::span<const std::byte> bytes) {
+  struct Held final : Registration {
+    explicit Held(std::shared_ptr<Taken> t) : taken(std::move(t)) {}
+    std::shared_ptr<Taken> taken;
+  };
+  auto taken = take(shared_, &Shared::n_pinned, shared_->options.pin_limit, bytes.size());
+  return taken ? std::make_unique<Held>(std::move(taken)) : nullptr;
+}
+
+std::unique_ptr<Stream> RamDevice::make_stream(std::string name) {
+  return std::make_unique<RamStream>(shared_, std::move(name));
+}
+
+std::unique_ptr<Event> RamDevice::make_event() { return std::make_unique<RamEvent>(); }
+
+void RamDevice::spend(double seconds) { RamStream::spend(seconds); }
+
+double RamDevice::seconds(const Stream& stream) {
+  return static_cast<const RamStream&>(stream).seconds();
+}
+
+}  // namespace sluice::backend

@@ -1,0 +1,58 @@
+// A device made of RAM, so that whatever runs on one can be tested without one: its own memory, of
+// which it has only so much, streams that work on threads of their own, and copies that take as
+// long as the link says.
+//
+// It has two clocks. On the wall's, copies really last, and races are real. On the virtual one
+// everything is computed as fast as it goes, and every stream adds up what its work would have
+// taken on the machine that is described: a copy by the link, other work by what it says of itself
+// (spend). Where streams wait for each other's events the later time counts, so the result depends
+// on the work alone, as long as one stream at a time has copies to make.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <mutex>
+
+#include "backend/device.h"
+
+namespace sluice::backend {
+
+enum class Clock { wall, virtual_time };
+
+struct RamDeviceOptions {
+  uint64_t n_bytes = 0;  // of its own memory
+  double link_gbps = 25.0;
+  double delay_us = 10.0;                                     // of a copy, before its first byte
+  uint64_t pin_limit = std::numeric_limits<uint64_t>::max();  // pinned and registered, in all
+  Clock clock = Clock::wall;
+
+  // Tests inject faults here: called before every copy with the number of those before it; what it
+  // throws is what the copy ends with.
+  std::function<void(int64_t n_before)> before_copy;
+};
+
+class RamDevice final : public Device {
+ public:
+  explicit RamDevice(RamDeviceOptions options);
+  ~RamDevice() override;
+
+  std::string name() const override;
+  uint64_t free_bytes() const override;
+  Buffer allocate(MemoryKind kind, uint64_t n_bytes) override;
+  std::unique_ptr<Registration> register_host(std::span<const std::byte> bytes) override;
+  std::unique_ptr<Stream> make_stream(std::string name) override;
+  std::unique_ptr<Event> make_event() override;
+
+  // Virtual time. By work that runs on a stream: it takes so long. Ignored on the wall's clock.
+  static void spend(double seconds);
+  // When all the work of a finished stream was done, from the device's start on.
+  static double seconds(const Stream& stream);
+
+  struct Shared;
+
+ private:
+  std::shared_ptr<Shared> shared_;  // outlives the device in its buffers and streams
+};
+
+}  // namespace sluice::backend

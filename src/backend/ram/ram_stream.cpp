@@ -1,0 +1,145 @@
+// See ram_stream.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/ram/ram_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace sluice::backend {
+namespace {
+
+thread_local double* own_seconds = nullptr;  // of the stream whose thread this is
+
+double wall_seconds() {
+  using std::chrono::steady_clock;
+  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+// To the microsecond, which a sleep is not.
+void wait_until(double seconds) {
+  constexpr double kSleepIsLate = 200e-6;
+  for (double left; (left = seconds - wall_seconds()) > 0.0;) {
+    if (left > kSleepIsLate) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(left - kSleepIsLate));
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+}  // namespace
+
+double RamDevice::Shared::book_link(double now, uint64_t n_bytes) {
+  const std::lock_guard lock(mutex);
+  const double start = std::max(now, link_free_at);
+  link_free_at =
+      start + options.delay_us * 1e-6 + static_cast<double>(n_bytes) / (options.link_gbps * 1e9);
+  return link_free_at;
+}
+
+RamStream::RamStream(std::shared_ptr<RamDevice::Shared> device, std::string name)
+    : device_(std::move(device)), name_(std::move(name)), thread_([this] { work(); }) {}
+
+RamStream::~RamStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void RamStream::push(Command command) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(command));
+  }
+  changed_.notify_all();
+}
+
+void RamStream::work() {
+  own_seconds = &seconds_;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Command command = std::move(queue_.front());
+    queue_.pop_front();
+    if (fault_ && !command.runs_after_fault) continue;
+    is_busy_ = true;
+    lock.unlock();
+    std::exception_ptr fault;
+    try {
+      command.call();
+    } catch (...) {
+      fault = std::current_exception();
+    }
+    lock.lock();
+    is_busy_ = false;
+    if (fault && !fault_) fault_ = fault;
+    changed_.notify_all();
+  }
+}
+
+void RamStream::copy(std::byte* to, const std::byte* from, uint64_t n_bytes) {
+  push({[=, this] { copy_now(to, from, n_bytes); }});
+}
+
+void RamStream::copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes) {
+  int64_t n_before = 0;
+  {
+    const std::lock_guard lock(device_->mutex);
+    n_before = device_->n_copies++;
+  }
+  if (device_->options.before_copy) device_->options.before_copy(n_before);
+  const bool is_wall = device_->options.clock == Clock::wall;
+  const double done_at = device_->book_link(is_wall ? wall_seconds() : seconds_, n_bytes);
+  std::memcpy(to, from, n_bytes);
+  if (is_wall) {
+    wait_until(done_at);
+  } else {
+    seconds_ = done_at;
+  }
+}
+
+void RamStream::run(std::function<void()> work) { push({std::move(work)}); }
+
+void RamStream::record(Event& event) {
+  auto& e = static_cast<RamEvent&>(event);
+  push({[this, state = e.state_, number = ++e.n_recorded_] {
+          state->seconds = seconds_;
+          state->n_done = number;
+          state->n_done.notify_all();
+        },
+        /*runs_after_fault=*/true});
+}
+
+void RamStream::wait(const Event& event) {
+  const auto& e = static_cast<const RamEvent&>(event);
+  push({[this, state = e.state_, number = e.n_recorded_] {
+          for (uint32_t done; (done = state->n_done) < number;) state->n_done.wait(done);
+          seconds_ = std::max(seconds_, state->seconds.load());
+        },
+        /*runs_after_fault=*/true});
+}
+
+void RamStream::finish() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return queue_.empty() && !is_busy_; });
+  if (const std::exception_ptr fault = std::exchange(fault_, nullptr)) {
+    try {
+      std::rethrow_exception(fault);
+    } catch (const Error& e) {
+      throw Error(e.code(), cat("stream '", name_, "': ", e.what()));
+    }
+  }
+}
+
+void RamStream::spend(double seconds) {
+  if (own_seconds) *own_seconds += seconds;
+}
+
+}  // namespace sluice::backend

@@ -1,0 +1,82 @@
+// A stream of the RAM device: a thread that takes its work from a queue; and what streams share:
+// how much memory is taken, and when the link is free again.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <thread>
+
+#include "backend/ram/ram_device.h"
+
+namespace sluice::backend {
+
+struct RamDevice::Shared {
+  explicit Shared(RamDeviceOptions o) : options(std::move(o)) {}
+
+  // When a copy that could begin at `now` is done, one after another on the link.
+  double book_link(double now, uint64_t n_bytes);
+
+  const RamDeviceOptions options;
+  std::mutex mutex;
+  uint64_t n_device = 0;  // bytes taken
+  uint64_t n_pinned = 0;
+  double link_free_at = 0.0;  // in seconds of the clock in use
+  int64_t n_copies = 0;
+};
+
+class RamEvent final : public Event {
+ public:
+  bool is_done() const override { return state_->n_done == n_recorded_; }
+
+ private:
+  friend class RamStream;
+  struct State {
+    std::atomic<uint32_t> n_done = 0;
+    std::atomic<double> seconds = 0.0;  // of the newest that is done
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  uint32_t n_recorded_ = 0;
+};
+
+class RamStream final : public Stream {
+ public:
+  RamStream(std::shared_ptr<RamDevice::Shared> device, std::string name);
+  ~RamStream() override;
+
+  void copy(std::byte* to, const std::byte* from, uint64_t n_bytes) override;
+  void run(std::function<void()> work) override;
+  void record(Event& event) override;
+  void wait(const Event& event) override;
+  void finish() override;
+
+  static void spend(double seconds);
+  double seconds() const { return seconds_; }
+
+ private:
+  // After a fault nothing is computed any more until finish() has told of it; but events are still
+  // reached, or others would wait for ever.
+  struct Command {
+    std::function<void()> call;
+    bool runs_after_fault = false;
+  };
+
+  void push(Command command);
+  void work();
+  void copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes);
+
+  const std::shared_ptr<RamDevice::Shared> device_;
+  const std::string name_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Command> queue_;
+  bool is_busy_ = false;
+  bool stopping_ = false;
+  std::exception_ptr fault_;
+  double seconds_ = 0.0;  // virtual time; of the stream's thread while it works
+  std::thread thread_;    // last: it uses all of the above
+};
+
+}  // namespace sluice::backend
