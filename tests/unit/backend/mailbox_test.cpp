@@ -1,0 +1,110 @@
+// The mailbox between a device and the host: what one side writes before its word the other reads
+// after it, over and over; and no wait without an end.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/mailbox.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "backend/ram/ram_device.h"
+#include "base/units.h"
+#include "unit/backend/routing.h"
+
+namespace sluice::backend::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int64_t kCols = 64;
+
+struct MailboxTest : testing::Test {
+  RamDevice device{{.n_bytes = kMiB, .before_copy = {}}};
+  Mailbox mailbox{device, {.max_rows = 4, .max_pairs = 8, .n_cols = kCols}};
+};
+
+TEST_F(MailboxTest, CarriesARequestAsItWasPosted) {
+  EXPECT_FALSE(mailbox.open_request());
+  ExpertInput input(Rows::random(3, kCols, 5));
+  const std::vector<ExpertPair> pairs = {{7, 0, 1}, {2, 2, 5}};
+  const uint32_t number = mailbox.post(LayerId(11), pairs, input.view());
+  const auto request = mailbox.open_request();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->number, number);
+  EXPECT_EQ(request->layer.value, 11);
+  ASSERT_EQ(request->pairs.size(), 2u);
+  EXPECT_EQ(request->pairs[1].expert, 2);
+  EXPECT_EQ(request->pairs[1].row, 2);
+  EXPECT_EQ(request->pairs[1].slot, 5);
+  EXPECT_EQ(request->input.n_rows, 3);
+  EXPECT_TRUE(std::equal(input.q.begin(), input.q.end(), request->input.q));
+  EXPECT_TRUE(std::equal(input.d.begin(), input.d.end(), request->input.d));
+  EXPECT_TRUE(std::equal(input.y.begin(), input.y.end(), request->input.y));
+  EXPECT_TRUE(std::equal(input.f32.values.begin(), input.f32.values.end(), request->input.f32));
+  mailbox.answer_request(number);
+  EXPECT_TRUE(mailbox.wait(number));
+  EXPECT_FALSE(mailbox.open_request());
+}
+
+TEST_F(MailboxTest, AFormatThatWasNotPostedIsNotThere) {
+  ExpertInput input(Rows::random(1, kCols, 5));
+  ExpertInputView only_q = input.view();
+  only_q.f32 = nullptr;
+  mailbox.post(LayerId(0), {}, only_q);
+  const auto request = mailbox.open_request();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->input.f32, nullptr);
+  EXPECT_NE(request->input.q, nullptr);
+}
+
+// Under TSan this is the proof that the words order the rows.
+TEST_F(MailboxTest, TwoThreadsTalkWithoutARace) {
+  constexpr int kRounds = 2000;
+  std::thread host([&] {
+    for (int round = 0; round < kRounds; ++round) {
+      std::optional<Mailbox::Request> request;
+      while (!(request = mailbox.open_request())) std::this_thread::yield();
+      for (const ExpertPair& pair : request->pairs) {
+        float* const row = mailbox.answer_rows() + pair.slot * kCols;
+        const float* const in = request->input.f32 + pair.row * kCols;
+        for (int64_t i = 0; i < kCols; ++i) row[i] = in[i] + static_cast<float>(pair.expert);
+      }
+      mailbox.answer_request(request->number);
+    }
+  });
+  ExpertInput input(Rows(1, kCols));
+  int n_wrong = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    input.f32.values.assign(kCols, static_cast<float>(round));
+    const std::vector<ExpertPair> pairs = {{round % 7, 0, round % 8}};
+    const uint32_t number = mailbox.post(LayerId(0), pairs, input.view());
+    ASSERT_TRUE(mailbox.wait(number));
+    const auto expected = static_cast<float>(round + round % 7);
+    for (int64_t i = 0; i < kCols; ++i) n_wrong += mailbox.answer(round % 8)[i] != expected;
+  }
+  host.join();
+  EXPECT_EQ(n_wrong, 0);
+}
+
+TEST_F(MailboxTest, AnAbortEndsTheWaitAndLeavesTheNextRequestWhole) {
+  ExpertInput input(Rows::random(1, kCols, 5));
+  const uint32_t number = mailbox.post(LayerId(3), {}, input.view());
+  std::thread host([&] {
+    std::this_thread::sleep_for(5ms);
+    mailbox.abort();
+  });
+  EXPECT_FALSE(mailbox.wait(number));
+  host.join();
+  EXPECT_TRUE(mailbox.is_aborted());
+  mailbox.resume();
+  EXPECT_FALSE(mailbox.open_request());
+  const uint32_t next = mailbox.post(LayerId(4), {}, input.view());
+  ASSERT_TRUE(mailbox.open_request());
+  EXPECT_EQ(mailbox.open_request()->layer.value, 4);
+  mailbox.answer_request(next);
+  EXPECT_TRUE(mailbox.wait(next));
+}
+
+}  // namespace
+}  // namespace sluice::backend::test
