@@ -26,6 +26,7 @@ struct WeightView {
 
   explicit operator bool() const { return data != nullptr; }
   uint64_t row_bytes() const { return quant::row_bytes(type, n_cols); }
+  uint64_t matrix_bytes() const { return static_cast<uint64_t>(n_rows) * row_bytes(); }
   const std::byte* row(int64_t r) const { return data + static_cast<uint64_t>(r) * row_bytes(); }
 
   // One matrix, or some rows, of this weight.
@@ -151,5 +152,41 @@ struct ExpertsView {
   WeightView gate, up, down;
   WeightView shared_gate, shared_up, shared_down;
 };
+
+// The matrices of one expert.
+struct ExpertMatrices {
+  WeightView gate, up, down;
+};
+
+// How the matrices of one expert of a layer stand in a slot: one behind the other.
+struct ExpertLayout {
+  static constexpr uint64_t kAlignment = 64;
+
+  explicit ExpertLayout(const ExpertsView& experts);
+
+  ExpertMatrices at(const std::byte* slot) const;
+
+  ExpertMatrices shape;  // without data
+  uint64_t up_at = 0;
+  uint64_t down_at = 0;
+  uint64_t n_bytes = 0;
+};
+
+inline ExpertLayout::ExpertLayout(const ExpertsView& experts)
+    : shape{experts.gate, experts.up, experts.down} {
+  const auto aligned = [](uint64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; };
+  for (WeightView* w : {&shape.gate, &shape.up, &shape.down}) w->data = nullptr, w->n_mats = 1;
+  up_at = aligned(shape.gate.matrix_bytes());
+  down_at = up_at + aligned(shape.up.matrix_bytes());
+  n_bytes = down_at + aligned(shape.down.matrix_bytes());
+}
+
+inline ExpertMatrices ExpertLayout::at(const std::byte* slot) const {
+  ExpertMatrices found = shape;
+  found.gate.data = slot;
+  found.up.data = slot + up_at;
+  found.down.data = slot + down_at;
+  return found;
+}
 
 }  // namespace sluice::backend

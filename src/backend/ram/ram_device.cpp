@@ -90,7 +90,7 @@ std::unique_ptr<Stream> RamDevice::make_stream(std::string name) {
   return std::make_unique<RamStream>(shared_, std::move(name));
 }
 
-std::unique_ptr<Event> RamDevice::make_event() { return std::make_unique<RamEvent>(); }
+std::unique_ptr<Event> RamDevice::make_event() { return std::make_unique<RamEvent>(shared_); }
 
 void RamDevice::spend(double seconds) { RamStream::spend(seconds); }
 

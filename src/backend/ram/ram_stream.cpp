@@ -40,6 +40,17 @@ double RamDevice::Shared::book_link(double now, uint64_t n_bytes) {
   return link_free_at;
 }
 
+void RamEvent::State::wait_for(uint32_t number) const {
+  for (uint32_t done; (done = n_done) < number;) n_done.wait(done);
+}
+
+bool RamEvent::is_done() const {
+  if (device_->options.clock == Clock::wall) return state_->n_done == n_recorded_;
+  state_->wait_for(n_recorded_);
+  const std::lock_guard lock(device_->mutex);
+  return state_->seconds <= device_->host_seconds;
+}
+
 RamStream::RamStream(std::shared_ptr<RamDevice::Shared> device, std::string name)
     : device_(std::move(device)), name_(std::move(name)), thread_([this] { work(); }) {}
 
@@ -120,7 +131,7 @@ void RamStream::record(Event& event) {
 void RamStream::wait(const Event& event) {
   const auto& e = static_cast<const RamEvent&>(event);
   push({[this, state = e.state_, number = e.n_recorded_] {
-          for (uint32_t done; (done = state->n_done) < number;) state->n_done.wait(done);
+          state->wait_for(number);
           seconds_ = std::max(seconds_, state->seconds.load());
         },
         /*runs_after_fault=*/true});
@@ -129,6 +140,10 @@ void RamStream::wait(const Event& event) {
 void RamStream::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return queue_.empty() && !is_busy_; });
+  {
+    const std::lock_guard host_lock(device_->mutex);
+    device_->host_seconds = std::max(device_->host_seconds, seconds_);
+  }
   if (const std::exception_ptr fault = std::exchange(fault_, nullptr)) {
     try {
       std::rethrow_exception(fault);

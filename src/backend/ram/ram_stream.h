@@ -24,19 +24,26 @@ struct RamDevice::Shared {
   uint64_t n_device = 0;  // bytes taken
   uint64_t n_pinned = 0;
   double link_free_at = 0.0;  // in seconds of the clock in use
+  double host_seconds = 0.0;  // virtual time up to which the host has waited
   int64_t n_copies = 0;
 };
 
 class RamEvent final : public Event {
  public:
-  bool is_done() const override { return state_->n_done == n_recorded_; }
+  explicit RamEvent(std::shared_ptr<RamDevice::Shared> device) : device_(std::move(device)) {}
+
+  // In virtual time: done before the time up to which the host has waited.
+  bool is_done() const override;
 
  private:
   friend class RamStream;
   struct State {
+    void wait_for(uint32_t number) const;
+
     std::atomic<uint32_t> n_done = 0;
     std::atomic<double> seconds = 0.0;  // of the newest that is done
   };
+  std::shared_ptr<RamDevice::Shared> device_;
   std::shared_ptr<State> state_ = std::make_shared<State>();
   uint32_t n_recorded_ = 0;
 };

@@ -198,6 +198,23 @@ TEST(VirtualTime, AddsUpWhatEachStreamWouldHaveTaken) {
   EXPECT_NEAR(RamDevice::seconds(*main), 125e-6, 1e-12);
 }
 
+// 105 us of copying are over only when the host has waited for as much work.
+TEST(VirtualTime, AnEventIsDoneWhenTheHostsTimeHasReachedIt) {
+  RamDevice device(virtual_clock());
+  const auto main = device.make_stream("main"), copies = device.make_stream("copy");
+  const auto event = device.make_event();
+  std::vector<std::byte> bytes(2'000'000);
+  copies->copy(bytes.data(), bytes.data() + 1'000'000, 1'000'000);
+  copies->record(*event);
+  EXPECT_FALSE(event->is_done());
+  main->run([] { RamDevice::spend(100e-6); });
+  main->finish();
+  EXPECT_FALSE(event->is_done());
+  main->run([] { RamDevice::spend(6e-6); });
+  main->finish();
+  EXPECT_TRUE(event->is_done());
+}
+
 TEST(VirtualTime, DoesNotDependOnHowLongTheWorkReallyTakes) {
   double expected = 0.0;
   for (const auto pause : {0ms, 2ms}) {

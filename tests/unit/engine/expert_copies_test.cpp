@@ -1,0 +1,208 @@
+// Experts that move between host and device: what the table shows is whole whenever the device's
+// work looks, whatever moves meanwhile; what has left is gone.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/expert_copies.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backend/ram/ram_device.h"
+#include "base/units.h"
+#include "unit/engine/run_model.h"
+
+namespace sluice::engine::test {
+namespace {
+
+using backend::Clock;
+using backend::RamDevice;
+using backend::RamDeviceOptions;
+using policy::ExpertKey;
+
+RamDeviceOptions device_options() {
+  return {.n_bytes = 64 * kMiB, .link_gbps = 4.0, .delay_us = 2.0, .before_copy = {}};
+}
+
+// A tiny model on a device with room for some of its experts.
+struct World {
+  explicit World(int n_slots_per_layer, const RamDeviceOptions& options = device_options())
+      : file("qwen3moe", "Q4_K_M"),
+        device(options),
+        main(device.make_stream("main")),
+        cache(cache_options(n_slots_per_layer)),
+        slots(device, *file, cache),
+        copies(device, *main, slots, *file, cache, {.poison = true}) {}
+
+  policy::CacheOptions cache_options(int n_slots) const {
+    policy::CacheOptions options{
+        .policy = policy::PolicyKind::lru, .n_experts = (*file).config().n_experts, .layers = {}};
+    for (const model::Layer& layer : (*file).layers()) {
+      options.layers.push_back({backend::ExpertLayout(layer.experts).n_bytes, n_slots, false});
+    }
+    return options;
+  }
+
+  // One step that uses some experts of every layer; the moves that follow from it.
+  std::span<const policy::Move> step(uint64_t seed) {
+    cache.begin_step(policy::Phase::decode);
+    for (int layer = 0; layer < n_layers(); ++layer) {
+      std::vector<policy::RoutedExpert> routed;
+      for (uint64_t k = 0; k < 3; ++k) {
+        const auto e = static_cast<int>(random_bits(seed * 10 + k, uint64_t(layer)) % 5 + 3 * k);
+        if (e < n_experts()) routed.push_back({ExpertId(e), 0.3f});
+      }
+      std::ranges::sort(routed, {}, [](const auto& r) { return r.expert.value; });
+      const auto twins = std::ranges::unique(routed, {}, &policy::RoutedExpert::expert);
+      routed.erase(twins.begin(), twins.end());
+      cache.touch(LayerId(layer), routed);
+    }
+    return cache.end_step();
+  }
+
+  int n_layers() const { return static_cast<int>((*file).layers().size()); }
+  int n_experts() const { return (*file).config().n_experts; }
+
+  // By work of the device: how many experts the table shows, and how many of them are not whole.
+  void look(int& n_shown, int& n_broken) {
+    main->run([this, &n_shown, &n_broken] {
+      n_shown = 0;
+      for (int layer = 0; layer < n_layers(); ++layer) {
+        for (int e = 0; e < n_experts(); ++e) {
+          const std::byte* const slot = slots.table(LayerId(layer))[e];
+          if (!slot) continue;
+          ++n_shown;
+          n_broken += !holds(slot, {LayerId(layer), ExpertId(e)});
+        }
+      }
+    });
+  }
+
+  bool holds(const std::byte* slot, ExpertKey key) const {
+    const backend::ExpertMatrices there = slots.layout(key.layer).at(slot);
+    const backend::ExpertsView& host =
+        (*file).layers()[static_cast<size_t>(key.layer.value)].experts;
+    const auto same = [&](const backend::WeightView& a, const backend::WeightView& stack) {
+      return std::memcmp(a.data, stack.matrix(key.expert.value).data, a.matrix_bytes()) == 0;
+    };
+    return same(there.gate, host.gate) && same(there.up, host.up) && same(there.down, host.down);
+  }
+
+  OpenModel file;
+  RamDevice device;
+  std::unique_ptr<backend::Stream> main;
+  policy::ExpertCache cache;
+  ExpertSlots slots;
+  ExpertCopies copies;
+};
+
+TEST(ExpertCopies, AtFirstTheTableIsEmpty) {
+  World world(4);
+  int n_shown = -1, n_broken = 0;
+  world.look(n_shown, n_broken);
+  world.main->finish();
+  EXPECT_EQ(n_shown, 0);
+}
+
+TEST(ExpertCopies, WhatIsToBeThereAtTheStartIsThere) {
+  World world(10);
+  world.copies.boundary(world.cache.fill(nullptr));
+  world.copies.boundary(world.step(1));
+  world.copies.finish();
+  int n_shown = 0, n_broken = 0;
+  world.look(n_shown, n_broken);
+  world.main->finish();
+  EXPECT_GT(n_shown, 0);
+  EXPECT_EQ(n_broken, 0);
+  EXPECT_GT(world.copies.copied_bytes(), 0u);
+}
+
+// Copies last several steps, slots change hands again and again, and work looks all the time.
+TEST(ExpertCopies, WhatTheTableShowsIsWholeWhateverMoves) {
+  World world(3);
+  int n_shown = 0, n_broken = 0, n_seen = 0;
+  for (uint64_t i = 0; i < 600; ++i) {
+    for (int again = 0; again < 3; ++again) world.look(n_shown, n_broken);
+    world.copies.boundary(world.step(i / 20));
+    world.look(n_shown, n_broken);  // while the moves are made
+    world.main->finish();
+    n_seen = std::max(n_seen, n_shown);
+  }
+  EXPECT_EQ(n_broken, 0);
+  EXPECT_GT(n_seen, 2);
+}
+
+// The proof that the test above can fail: a slot written while it is in the table.
+TEST(ExpertCopies, AByteThatChangesInASlotIsSeen) {
+  World world(4);
+  world.copies.boundary(world.step(1));
+  world.copies.finish();
+  int n_shown = 0, n_broken = 0;
+  world.main->run([&] {
+    for (int e = 0; e < world.n_experts(); ++e) {
+      const std::byte* const slot = world.slots.table(LayerId(0))[e];
+      if (slot) const_cast<std::byte*>(slot)[5] ^= std::byte{1};
+    }
+  });
+  world.look(n_shown, n_broken);
+  world.main->finish();
+  EXPECT_GT(n_broken, 0);
+}
+
+TEST(ExpertCopies, WhatHasLeftIsPoisoned) {
+  World world(1);
+  world.copies.boundary(world.step(1));
+  world.copies.finish();
+  const std::byte* first = nullptr;
+  int first_expert = -1;
+  world.main->run([&] {
+    for (int e = 0; e < world.n_experts(); ++e) {
+      if (const std::byte* slot = world.slots.table(LayerId(0))[e]) first = slot, first_expert = e;
+    }
+  });
+  world.main->finish();
+  ASSERT_NE(first, nullptr);
+  for (uint64_t seed = 2; seed < 50; ++seed) {
+    world.copies.boundary(world.step(seed));
+    world.copies.finish();
+    if (!world.cache.resident(LayerId(0), ExpertId(first_expert))) break;
+  }
+  ASSERT_FALSE(world.cache.resident(LayerId(0), ExpertId(first_expert)));
+  EXPECT_EQ(world.slots.table(LayerId(0))[first_expert], nullptr);
+  EXPECT_FALSE(world.holds(first, {LayerId(0), ExpertId(first_expert)}));
+}
+
+TEST(ExpertCopies, AFailedCopyIsToldAndShowsNothingBroken) {
+  RamDeviceOptions options = device_options();
+  options.before_copy = [](int64_t n) {
+    if (n == 4) throw Error(Errc::device, "the link is down");
+  };
+  World world(4, options);
+  world.copies.boundary(world.step(1));
+  EXPECT_THROW(world.copies.finish(), Error);
+}
+
+// In virtual time the table changes at the same steps in every run.
+TEST(ExpertCopies, InVirtualTimeTwoRunsShowTheSameAtEveryStep) {
+  const auto run = [] {
+    RamDeviceOptions options = device_options();
+    options.clock = Clock::virtual_time;
+    World world(3, options);
+    std::vector<int> shown;
+    for (uint64_t i = 0; i < 60; ++i) {
+      int n_shown = 0, n_broken = 0;
+      world.main->run([] { RamDevice::spend(40e-6); });
+      world.look(n_shown, n_broken);
+      world.main->finish();
+      EXPECT_EQ(n_broken, 0);
+      shown.push_back(n_shown);
+      world.copies.boundary(world.step(i / 4));
+    }
+    return shown;
+  };
+  const std::vector<int> first = run();
+  EXPECT_GT(std::ranges::max(first), 2);
+  EXPECT_EQ(first, run());
+}
+
+}  // namespace
+}  // namespace sluice::engine::test
