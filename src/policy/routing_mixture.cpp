@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -34,9 +35,10 @@ uint64_t at_most(float ceiling, const float* values) {
 
 RoutingMixture::RoutingMixture(size_t n_total, int horizon)
     : n_total_(n_total),
+      n_padded_((n_total + 63) / 64 * 64),
       horizon_(static_cast<uint32_t>(horizon)),
-      last_use_(n_total, -kNever),
-      values_((n_total + 63) / 64 * 64, 0.0f),
+      last_use_(n_padded_, -kNever),
+      values_(n_padded_, 0.0f),
       n_row_words_((n_total + 63) / 64),
       rows_(kHistory * n_row_words_, 0),
       history_(n_total + 1),
@@ -46,7 +48,7 @@ RoutingMixture::RoutingMixture(size_t n_total, int horizon)
   weight_.fill(1.0f / static_cast<float>(kPredictors));
   count_norm_.fill(kTiny);
   unit_.fill(1.0);
-  for (std::vector<float>& count : count_) count.assign(n_total, kTiny);
+  for (std::vector<float>& count : count_) count.assign(n_padded_, kTiny);
 }
 
 void RoutingMixture::seed(std::span<const float> rates) {
@@ -79,11 +81,11 @@ size_t RoutingMixture::list_below(double ceiling, std::span<const uint64_t> set,
   return n;
 }
 
-// Values lean on the better predictors: by the squares of the weights, the even guess left out.
+// The even guess is left out: it tells no two experts apart.
 void RoutingMixture::set_value_weights() {
   float sum = 0.0f;
-  for (size_t k = 0; k < uniform; ++k) sum += weight_[k] * weight_[k];
-  for (size_t k = 0; k < uniform; ++k) lean_[k] = weight_[k] * weight_[k] / sum;
+  for (size_t k = 0; k < uniform; ++k) sum += weight_[k];
+  for (size_t k = 0; k < uniform; ++k) lean_[k] = weight_[k] / sum;
   for (size_t s = 0; s < kScales; ++s) {
     count_lean_[s] = static_cast<float>(lean_[count_8 + s] / (count_norm_[s] * unit_[s]));
   }
@@ -99,7 +101,11 @@ void RoutingMixture::count(std::span<const Use> uses) {
     const auto unit = static_cast<float>(unit_[s]);
     for (const Use& use : uses) count_[s][static_cast<size_t>(use.id)] += use.share * unit;
   }
-  for (const Use& use : uses) last_use_[static_cast<size_t>(use.id)] = now_;
+  n_used_ = 0.0f;
+  for (const Use& use : uses) {
+    last_use_[static_cast<size_t>(use.id)] = now_;
+    n_used_ += use.share;
+  }
   set_value_weights();
   set_values();
 }
@@ -115,20 +121,29 @@ void RoutingMixture::renew_units() {
   now_ = 0.0f;
 }
 
-// One pass over all experts, made of vector instructions.
+// One pass over all experts, made of vector instructions. The scale of recency is that of the step
+// before, since it changes slowly and this pass only now adds it up.
 void RoutingMixture::set_values() {
   static_assert(kScales == 3);
+  constexpr size_t kLanes = 32;  // sums side by side: a single one could not be vectors
   const float* const __restrict a = count_[0].data();
   const float* const __restrict b = count_[1].data();
   const float* const __restrict c = count_[2].data();
   const float* const __restrict last_use = last_use_.data();
   float* const __restrict values = values_.data();
-  const float w = lean_[recency];
+  const float w = lean_[recency] * recency_scale_;
   const float now = now_;
   const auto [wa, wb, wc] = count_lean_;
-  for (size_t i = 0; i < n_total_; ++i) {
-    values[i] = w * recency_of(now - last_use[i]) + wa * a[i] + wb * b[i] + wc * c[i];
+  std::array<float, kLanes> sums = {};
+  for (size_t begin = 0; begin < n_padded_; begin += kLanes) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
+      const size_t i = begin + lane;
+      const float fresh = recency_of(now - last_use[i]);
+      values[i] = w * fresh + wa * a[i] + wb * b[i] + wc * c[i];
+      sums[lane] += fresh;
+    }
   }
+  recency_scale_ = n_used_ / std::accumulate(sums.begin(), sums.end(), 0.0f);
 }
 
 // The oldest row makes room.

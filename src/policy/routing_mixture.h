@@ -2,7 +2,8 @@
 // uses it, as a mixture of five simple predictors, whose weights are learnt
 // while running from how well each foretold what was used (where copies are
 // dear, up to `horizon` steps ahead: they must pay for long):
-//   - how long ago it was used last: 0.5 / (1 + age);
+//   - how long ago it was used last: 1 / (1 + age), scaled so that all experts together get as
+//     much as there are uses (else it promises more than the others and is trusted for that);
 //   - how often it was used: counts whose half-lives are 8, 64 and 512 steps;
 //   - what followed when the model was in a state like this one: of the last
 //   128 steps the 16 whose
@@ -81,7 +82,7 @@ class RoutingMixture : public Replacement {
     std::array<std::array<float, kHistory>, kScales> unit_;  // of the j-th step since
   };
 
-  static float recency_of(float age) { return 0.5f / (1.0f + age); }
+  static float recency_of(float age) { return 1.0f / (1.0f + age); }
   void learn_weights(std::span<const Use> uses);
   void count(std::span<const Use> uses);
   void set_value_weights();
@@ -92,6 +93,7 @@ class RoutingMixture : public Replacement {
   void set_follow_weights(std::span<const float> weights);  // [kHistory]
 
   size_t n_total_;
+  size_t n_padded_;        // n_total, and up to a word of bits
   uint32_t horizon_;       // steps
   uint32_t n_in_row_ = 0;  // tokens, one step each, up to the last one
   uint64_t n_steps_ = 0;
@@ -99,12 +101,13 @@ class RoutingMixture : public Replacement {
   Probabilities lean_ = {};                        // what values make of it
   std::array<float, kScales> count_lean_ = {};     // lean / norm, for counts in their unit
   std::array<float, kScales> count_norm_;          // the count of an expert used in every step
-  std::array<std::vector<float>, kScales> count_;  // [n_total], in units that grow with every step
+  std::array<std::vector<float>, kScales> count_;  // [n_padded], in units that grow with every step
   std::array<double, kScales> unit_;               // so that only the experts used are touched
   float now_ = 0.0f;                               // steps since the units were renewed
-  std::vector<float> last_use_;                    // [n_total], in the same steps
-  std::vector<float> values_;                      // [n_total, and up to a word of bits], without
-                                                   // what neighbours say
+  std::vector<float> last_use_;                    // [n_padded], in the same steps
+  std::vector<float> values_;                      // [n_padded], without what neighbours say
+  float n_used_ = 0.0f;                            // experts in the last step
+  float recency_scale_ = 0.5f;                     // makes recency a probability
 
   uint32_t n_remembered_ = 0;  // the i-th one is row i % kHistory
   History remembered_ = {};    // all rows that hold one

@@ -8,7 +8,6 @@ namespace sluice::policy {
 
 namespace {
 
-constexpr float kLearningRate = 0.125f;
 constexpr float kLeastWeight = 1e-3f;  // no predictor is lost for good
 constexpr size_t kLearnEvery = 4;      // one use in four teaches the weights
 constexpr uint32_t kStride = 5;        // through the lags, so that neighbours in time differ
@@ -51,13 +50,15 @@ RoutingMixture::Probabilities RoutingMixture::Past::predict(size_t id) const {
     const auto back = static_cast<float>(back_);
     age = age >= back ? age - back : static_cast<float>(members_back(history, newest_ % kHistory));
   }
-  Probabilities p = {recency_of(age), 0.0f, 0.0f, 0.0f, follow_.probability(history), 0.0f};
+  Probabilities p = {m.recency_scale_ * recency_of(age), 0.0f, 0.0f, 0.0f,
+                     follow_.probability(history),       0.0f};
   for (size_t s = 0; s < kScales; ++s) p[count_8 + s] = std::max(0.0f, count[s]) * per_count_[s];
   return p;
 }
 
-// One step of expectation maximisation: a predictor's weight moves towards its share of the
-// probability that the mixture gave to what was then used.
+// One step of expectation maximisation: a predictor's weight becomes its share of the probability
+// that the mixture gave to what was then used. Being slower (a part of the way) is worse: a change
+// of topic is over before the weights are right.
 void RoutingMixture::learn_weights(std::span<const Use> uses) {
   const auto lag = static_cast<uint32_t>(n_steps_ * kStride % horizon_);  // beyond one step
   const Past past(*this, std::min(lag, n_in_row_ > 0 ? n_in_row_ - 1 : 0));
@@ -75,7 +76,7 @@ void RoutingMixture::learn_weights(std::span<const Use> uses) {
   }
   if (n == 0.0f) return;
   for (size_t k = 0; k < kPredictors; ++k) {
-    weight_[k] = std::max(kLeastWeight, weight_[k] + kLearningRate * (share[k] / n - weight_[k]));
+    weight_[k] = std::max(kLeastWeight, share[k] / n);
   }
 }
 

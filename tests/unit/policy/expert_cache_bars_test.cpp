@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <random>
 
 #include "base/error.h"
 #include "unit/policy/traces.h"
@@ -59,8 +60,8 @@ TEST(ExpertCacheBars, OnRecordedTracesTheDefaultIsBestAndTwoPointsAboveLru) {
   EXPECT_GE(mean.gap_share, 0.25);
 }
 
-// Between the budgets of the table too. On gpt-oss, whose 64 tokens make 0.02 points of one hit,
-// the aim of 0.3 is missed from 31.25 to 32 %.
+// Between the budgets of the table too. On gpt-oss, whose 64 tokens make 0.02 points of one hit and
+// a standard error of 0.1 to 0.3 of such a difference, the aim of 0.3 is missed at two budgets.
 TEST(ExpertCacheBars, NoBudgetInBetweenIsMuchWorse) {
   for (const std::string& name : kRecorded) {
     const auto trace = recorded(name);
@@ -74,10 +75,29 @@ TEST(ExpertCacheBars, NoBudgetInBetweenIsMuchWorse) {
         }
       }
       const double ours = hit_percent(*trace, PolicyKind::mixture, percent);
-      EXPECT_GE(ours, best - 0.45) << name << " at " << percent << " %";
+      EXPECT_GE(ours, best - 0.35) << name << " at " << percent << " %";
       n_missed += ours < best - 0.3;
     }
-    EXPECT_LE(n_missed, name == "gpt-oss-120b" ? 4 : 0) << name;
+    EXPECT_LE(n_missed, name == "gpt-oss-120b" ? 2 : 0) << name;
+  }
+}
+
+// The tokens of a recording in any other order: what they use stays, what follows what is gone.
+// Frequency is then all there is to know, and trusting recency or likeness costs up to nine points.
+TEST(ExpertCacheBars, WhereOnlyFrequencyTellsTheDefaultFollowsIt) {
+  for (const std::string& name : kRecorded) {
+    auto trace = recorded(name);
+    if (!trace) GTEST_SKIP() << "no recorded traces beside the checkout";
+    std::vector<Phase> phases;
+    for (const RoutingStep& step : trace->steps) phases.push_back(step.phase);
+    std::shuffle(trace->steps.begin(), trace->steps.end(), std::mt19937(1));
+    for (size_t i = 0; i < phases.size(); ++i) trace->steps[i].phase = phases[i];
+    for (const double percent : kBudgets) {
+      const double best = std::max(hit_percent(*trace, PolicyKind::lfu, percent),
+                                   hit_percent(*trace, PolicyKind::dlfu, percent));
+      EXPECT_GE(hit_percent(*trace, PolicyKind::mixture, percent), best - 0.75)
+          << name << " at " << percent << " %";
+    }
   }
 }
 
@@ -148,10 +168,9 @@ TEST(ExpertCacheBars, WithAMachinesOwnPricesTheDefaultIsFasterInTheMean) {
   const Excess on_qwen3 = excess(*qwen3);
   EXPECT_LT(on_qwen3.worst, 0.02);
   EXPECT_LT(on_qwen3.mean, -0.05);
-  // The aim is 0.02 here too; up to 9 % resident, where the link outruns the CPU, it is missed.
   const Excess on_gpt_oss = excess(*gpt_oss);
-  EXPECT_LT(on_gpt_oss.worst, 0.15);
-  EXPECT_LT(on_gpt_oss.mean, -0.05);
+  EXPECT_LT(on_gpt_oss.worst, 0.05);  // the aim is 0.02 here too
+  EXPECT_LT(on_gpt_oss.mean, -0.10);
 }
 
 }  // namespace
