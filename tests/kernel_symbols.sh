@@ -17,5 +17,5 @@ for object in "$@"; do
     exit 1
   fi
 done
-[ "$found" -eq 2 ] || { echo "found $found objects of wider kernels; expected 2"; exit 1; }
+[ "$found" -eq 3 ] || { echo "found $found objects of wider kernels; expected 3"; exit 1; }
 echo "no weak symbols in $found objects"

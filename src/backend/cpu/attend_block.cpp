@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backend/cpu/attend_lanes.h"
+#include "backend/cpu/attend_wide.h"
 #include "base/check.h"
 #include "quant/swiglu.h"
 
@@ -20,12 +21,21 @@ constexpr int kKeys = kKeysAtOnce;
 constexpr int kRegisters = 4;  // of a value
 constexpr int kColumns = 8 * kRegisters;
 
-int n_runs(int n_queries) { return (n_queries + kQueries - 1) / kQueries; }
+int n_runs(int n_queries) {
+  const int n_wide = attends_wide() ? n_queries / kWideQueries : 0;
+  return n_wide + (n_queries - n_wide * kWideQueries + kQueries - 1) / kQueries;
+}
 
-// Calls body<n>(first) for n_queries queries in runs of kQueries, and of 2 and 1 at the end.
+// Calls body<n>(first) for n_queries queries in runs of kWideQueries where that can be, then of
+// kQueries, and of 2 and 1 at the end.
 template <typename Body>
 void for_runs(int n_queries, Body&& body) {
   int q = 0;
+  if (attends_wide()) {
+    for (; q + kWideQueries <= n_queries; q += kWideQueries) {
+      body.template operator()<kWideQueries>(q);
+    }
+  }
   for (; q + kQueries <= n_queries; q += kQueries) body.template operator()<kQueries>(q);
   if (n_queries - q == 2) body.template operator()<2>(q);
   if (n_queries - q == 1) body.template operator()<1>(q);
@@ -100,8 +110,14 @@ void weigh_run(const Weighed& by, int q, const FloatRows& values, int begin, int
   const auto n_values = [&](int i) { return std::clamp(by.n_seen[i] - begin, 0, values.n); };
   int together = n_values(q);
   for (int i = 1; i < n; ++i) together = std::min(together, n_values(q + i));
-  weigh<n, type>(by.weights + q * kBlockPositions + begin, by.factors + q, data, values.row_bytes,
-                 together, stride, o + q * stride + column);
+  const float* const weights = by.weights + q * kBlockPositions + begin;
+  float* const sums = o + q * stride + column;
+  if constexpr (n == kWideQueries) {
+    wide_weigh({weights, kBlockPositions, by.factors + q, together}, {type, data, values.row_bytes},
+               sums, stride);
+  } else {
+    weigh<n, type>(weights, by.factors + q, data, values.row_bytes, together, stride, sums);
+  }
   for (int i = q; i < q + n; ++i) {
     if (n_values(i) == together) continue;
     constexpr float kAsItIs = 1.0f;
@@ -127,8 +143,15 @@ void score_block(const float* queries, int n_queries, const FloatRows& keys, int
     for_runs(n_queries, [&]<int n>(int q) {
       for (int t = 0; t < keys.n; t += kKeys) {
         ahead.turn();
-        dots<n, type>(queries + q * row_stride(head_dim), keys.data + t * keys.row_bytes,
-                      keys.row_bytes, head_dim, scores + q * kBlockPositions + t);
+        const float* const some = queries + q * row_stride(head_dim);
+        const std::byte* const four = keys.data + t * keys.row_bytes;
+        float* const out = scores + q * kBlockPositions + t;
+        if constexpr (n == kWideQueries) {
+          wide_dots(some, row_stride(head_dim), {type, four, keys.row_bytes}, head_dim, out,
+                    kBlockPositions);
+        } else {
+          dots<n, type>(some, four, keys.row_bytes, head_dim, out);
+        }
       }
     });
   });
