@@ -42,18 +42,19 @@ std::byte* weight_memory() {
 
 struct Inputs {
   Inputs(int64_t n_rows, int64_t n_cols) {
+    const RowBatch batch{0, n_rows};
     std::vector<float> x(static_cast<size_t>(n_cols));
-    quantized.reserve(n_rows, n_cols);
+    quantized.reserve(batch.end(), n_cols);
     for (int64_t r = 0; r < n_rows; ++r) {
       for (size_t i = 0; i < x.size(); ++i) {
         x[i] = random_signed(random_bits(static_cast<uint64_t>(r), i));
       }
-      quantized.set(r, 0, n_cols, x.data());
-      rows.push_back(quantized.row(r));
+      quantized.set(batch, r, 0, n_cols, x.data());
     }
+    for (int64_t g = 0; g < batch.n_groups(); ++g) groups.push_back(quantized.group(batch, g));
   }
   QuantizedRows quantized;
-  std::vector<QuantizedRow> rows;
+  std::vector<QuantizedInputs> groups;
 };
 
 // Fills memory with rows of the type, the same few thousand over and over; returns their number.
@@ -87,7 +88,7 @@ void decode(benchmark::State& state, const Kernels& kernels, quant::Type type, i
   for (auto _ : state) {
     for (int64_t r = 0; r < n_rows; r += kRows) {
       multiply({weight_memory() + static_cast<uint64_t>(r) * row_bytes, kRows, n_cols, layout},
-               in.rows, out.data(), kRows);
+               in.groups, out.data(), kRows);
     }
     benchmark::DoNotOptimize(out.data());
   }
@@ -109,7 +110,7 @@ void prefill(benchmark::State& state, const Kernels& kernels, quant::Type type, 
   for (auto _ : state) {
     for (int64_t r = 0; r < n_rows; r += kRows) {
       multiply({weight_memory() + static_cast<uint64_t>(r) * row_bytes, kRows, n_cols, layout},
-               in.rows, out.data(), kRows);
+               in.groups, out.data(), kRows);
     }
     benchmark::DoNotOptimize(out.data());
   }

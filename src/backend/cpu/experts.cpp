@@ -11,12 +11,13 @@
 
 namespace sluice::backend::cpu {
 
-void Experts::Rows::reserve(int64_t n_slots, const WeightView& down) {
+void Experts::Rows::reserve(int64_t n_slots, int64_t n_cols, const WeightView& down) {
   out = out_memory.get(n_slots * down.n_rows);
+  inputs.reserve(n_batched, n_cols);
   if (quant::is_float(down.type)) {
     hidden = hidden_memory.get(n_slots * down.n_cols);
   } else {
-    quantized.reserve(n_slots, down.n_cols);
+    quantized.reserve(n_batched, down.n_cols);
   }
 }
 
@@ -36,7 +37,6 @@ Experts::Group& Experts::add_group(const WeightView& gate, const WeightView& up,
 void Experts::make_groups(const ExpertsView& experts, const ExpertInputView& a,
                           const RoutingView& routing) {
   const int64_t n_slots = a.n_rows * routing.n_used;
-  routed_.reserve(n_slots, experts.down);
   group_of_expert_.assign(static_cast<size_t>(experts.gate.n_mats), -1);
   n_groups_ = 0;
   for (int64_t slot = 0; slot < n_slots; ++slot) {
@@ -54,39 +54,68 @@ void Experts::make_groups(const ExpertsView& experts, const ExpertInputView& a,
   }
   if (!experts.shared_gate) return;
   // The shared expert is one more group, chosen by every row.
-  shared_.reserve(a.n_rows, experts.shared_down);
   Group& shared = add_group(experts.shared_gate, experts.shared_up, experts.shared_down, shared_);
   for (int64_t r = 0; r < a.n_rows; ++r) shared.tokens.push_back(r);
   shared.slots = shared.tokens;
+}
+
+void Experts::place_groups(const ExpertsView& experts, const ExpertInputView& a, int64_t n_used) {
+  routed_.n_batched = shared_.n_batched = 0;
+  for (int64_t g = 0; g < n_groups_; ++g) {
+    Group& group = groups_[static_cast<size_t>(g)];
+    group.batch = {group.rows->n_batched, group.n_pairs()};
+    group.rows->n_batched = group.batch.end();
+  }
+  routed_.reserve(a.n_rows * n_used, a.n_cols, experts.down);
+  if (experts.shared_gate) shared_.reserve(a.n_rows, a.n_cols, experts.shared_down);
+}
+
+// The int8 rows that the group's pairs chose, side by side; a row that is alone stays where it is.
+void Experts::set_q8(const ExpertInputView& a, Group& group) {
+  const int64_t n_blocks = a.n_cols / 32;
+  const auto row = [&](int64_t r) -> QuantizedInputs {
+    return {a.q + r * a.n_cols,   a.d + r * n_blocks,   a.y + r * n_blocks,
+            input_sums_.by_16(r), input_sums_.by_32(r), 1};
+  };
+  if (group.n_pairs() == 1) {
+    group.inputs.q8.assign(1, row(group.tokens[0]));
+    return;
+  }
+  for (int64_t g = 0; g < group.batch.n_groups(); ++g) {
+    QuantizedInputs rows[kInputsTogether];
+    size_t n = 0;
+    for (auto i = static_cast<size_t>(g * kInputsTogether);
+         i < group.tokens.size() && n < kInputsTogether; ++i) {
+      rows[n++] = row(group.tokens[i]);
+    }
+    group.rows->inputs.gather(group.batch, g, {rows, n});
+  }
+  group.inputs.set_q8(group.rows->inputs, group.batch);
 }
 
 void Experts::set_inputs(const ExpertInputView& a) {
   if (a.q) {
     input_sums_.reserve(a.n_rows, a.n_cols);
     pool_.parallel_for(a.n_rows, 8, [&](int64_t begin, int64_t end, int) {
-      for (int64_t r = begin; r < end; ++r) input_sums_.set(r, 0, a.n_cols, a.q + r * a.n_cols);
+      for (int64_t r = begin; r < end; ++r) input_sums_.set(r, a.q + r * a.n_cols);
     });
   }
-  const int64_t n_blocks = a.n_cols / 32;
-  for (int64_t g = 0; g < n_groups_; ++g) {
-    Group& group = groups_[static_cast<size_t>(g)];
-    const Rows& rows = *group.rows;
-    group.inputs.resize(group.n_pairs());
-    group.hidden.resize(group.n_pairs());
-    for (size_t i = 0; i < group.tokens.size(); ++i) {
-      const int64_t r = group.tokens[i];
-      if (a.f32) group.inputs.f32[i] = a.f32 + r * a.n_cols;
-      if (a.q) {
-        group.inputs.q8[i] = {a.q + r * a.n_cols, a.d + r * n_blocks, a.y + r * n_blocks,
-                              input_sums_.by_16(r), input_sums_.by_32(r)};
-      }
-      if (quant::is_float(group.down.type)) {
-        group.hidden.f32[i] = rows.hidden + group.slots[i] * group.down.n_cols;
-      } else {
-        group.hidden.q8[i] = rows.quantized.row(group.slots[i]);
-      }
+  pool_.parallel_for(n_groups_, 1, [&](int64_t begin, int64_t, int) {
+    Group& group = groups_[static_cast<size_t>(begin)];
+    if (a.q) set_q8(a, group);
+    group.inputs.f32.clear();
+    for (const int64_t r : group.tokens) {
+      if (a.f32) group.inputs.f32.push_back(a.f32 + r * a.n_cols);
     }
-  }
+    group.hidden.f32.clear();
+    if (quant::is_float(group.down.type)) {
+      for (const int64_t slot : group.slots) {
+        group.hidden.f32.push_back(group.rows->hidden + slot * group.down.n_cols);
+      }
+    } else {
+      group.hidden.set_q8(group.rows->quantized, group.batch);
+    }
+  });
 }
 
 // Rows of gate, and then of up, at a time. Each change from one to the other breaks the stream that
@@ -122,16 +151,16 @@ void Experts::gate_up(Group& group, int64_t first, int64_t n, Scratch<float>& sc
   const int64_t n_pairs = group.n_pairs();
   float* const gate = scratch.get(2 * n_pairs * n);
   float* const up = gate + n_pairs * n;
-  multiply(kernels_, group.gate, first, n, group.inputs, n_pairs, gate);
-  multiply(kernels_, group.up, first, n, group.inputs, n_pairs, up);
+  multiply(kernels_, group.gate, first, n, group.inputs, gate);
+  multiply(kernels_, group.up, first, n, group.inputs, up);
   const auto all = static_cast<size_t>(n_pairs * n);
   quant::swiglu({gate, all}, {up, all}, gate);
   for (int64_t i = 0; i < n_pairs; ++i) {
-    const int64_t slot = group.slots[static_cast<size_t>(i)];
     if (quant::is_float(group.down.type)) {
+      const int64_t slot = group.slots[static_cast<size_t>(i)];
       std::copy_n(gate + i * n, n, group.rows->hidden + slot * group.down.n_cols + first);
     } else {
-      group.rows->quantized.set(slot, first, n, gate + i * n);
+      group.rows->quantized.set(group.batch, i, first, n, gate + i * n);
     }
   }
 }
@@ -139,7 +168,7 @@ void Experts::gate_up(Group& group, int64_t first, int64_t n, Scratch<float>& sc
 void Experts::down(Group& group, int64_t first, int64_t n, Scratch<float>& scratch) {
   const int64_t n_pairs = group.n_pairs();
   float* const dots = scratch.get(n_pairs * n);
-  multiply(kernels_, group.down, first, n, group.hidden, n_pairs, dots);
+  multiply(kernels_, group.down, first, n, group.hidden, dots);
   for (int64_t i = 0; i < n_pairs; ++i) {
     const int64_t slot = group.slots[static_cast<size_t>(i)];
     std::copy_n(dots + i * n, n, group.rows->out + slot * group.down.n_rows + first);
@@ -162,6 +191,7 @@ void Experts::combine(const RoutingView& routing, bool has_shared, RowsView x) {
 void Experts::run(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
                   RowsView x) {
   make_groups(experts, a, routing);
+  place_groups(experts, a, routing.n_used);
   set_inputs(a);
   for (int64_t g = 0; g < n_groups_; ++g) {
     const Group& group = groups_[static_cast<size_t>(g)];

@@ -23,14 +23,16 @@ class Experts {
            RowsView x);
 
  private:
-  // Where hidden rows and output rows stand, by slot: routed experts' and the shared one's.
+  // Where hidden rows and output rows stand: routed experts' and the shared one's.
   struct Rows {
     Scratch<float> hidden_memory, out_memory;
-    QuantizedRows quantized;  // hidden rows, where down takes them so
+    QuantizedRows inputs;     // of all groups that are more than a pair
+    QuantizedRows quantized;  // hidden rows of all groups, where down takes them so
     float* hidden = nullptr;  // [slots, d_ff], where it does not
     float* out = nullptr;     // [slots, d_model]
+    int64_t n_batched = 0;    // rows of the groups' batches
 
-    void reserve(int64_t n_slots, const WeightView& down);
+    void reserve(int64_t n_slots, int64_t n_cols, const WeightView& down);
   };
 
   // One expert and the (row, rank) pairs that chose it; a pair's slot says where its rows stand.
@@ -39,6 +41,7 @@ class Experts {
     Rows* rows = nullptr;
     std::vector<int64_t> tokens;
     std::vector<int64_t> slots;
+    RowBatch batch;    // where the pairs' int8 rows stand, of inputs and hidden ones
     InputRows inputs;  // a, by pair
     InputRows hidden;  // SwiGLU(gate a, up a), by pair
 
@@ -53,7 +56,9 @@ class Experts {
                    const RoutingView& routing);
   Group& add_group(const WeightView& gate, const WeightView& up, const WeightView& down,
                    Rows& rows);
+  void place_groups(const ExpertsView& experts, const ExpertInputView& a, int64_t n_used);
   void set_inputs(const ExpertInputView& a);
+  void set_q8(const ExpertInputView& a, Group& group);
   void gate_up(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
   void down(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
   void combine(const RoutingView& routing, bool has_shared, RowsView x);

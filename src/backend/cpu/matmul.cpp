@@ -9,18 +9,18 @@
 namespace sluice::backend::cpu {
 
 void Matmul::set_inputs(ConstRowsView x, std::span<const Projection> projections) {
-  inputs_.resize(x.n_rows);
-  for (int64_t r = 0; r < x.n_rows; ++r) inputs_.f32[static_cast<size_t>(r)] = x.row(r);
+  inputs_.f32.clear();
+  for (int64_t r = 0; r < x.n_rows; ++r) inputs_.f32.push_back(x.row(r));
 
   const bool quantize = std::ranges::any_of(
       projections, [](const Projection& p) { return !quant::is_float(p.weight.type); });
   if (!quantize) return;
-  quantized_.reserve(x.n_rows, x.n_cols);
-  pool_.parallel_for(x.n_rows, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) {
-      quantized_.set(r, 0, x.n_cols, x.row(r));
-      inputs_.q8[static_cast<size_t>(r)] = quantized_.row(r);
-    }
+  const RowBatch batch{0, x.n_rows};
+  quantized_.reserve(batch.end(), x.n_cols);
+  inputs_.set_q8(quantized_, batch);
+  const int64_t at_a_time = x.n_rows < kInputsTogether ? 1 : kInputsTogether;  // no shared lines
+  pool_.parallel_for(x.n_rows, at_a_time, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) quantized_.set(batch, r, 0, x.n_cols, x.row(r));
   });
 }
 
@@ -52,7 +52,7 @@ void Matmul::run(ConstRowsView x, std::span<const Projection> projections, RowsV
     for (int64_t i = begin; i < end; ++i) {
       const auto& [projection, first, n, at] = pieces_[static_cast<size_t>(i)];
       float* const dots = scratch.get(x.n_rows * n);
-      cpu::multiply(kernels_, projection->weight, first, n, inputs_, x.n_rows, dots);
+      cpu::multiply(kernels_, projection->weight, first, n, inputs_, dots);
       for (int64_t r = 0; r < x.n_rows; ++r) {
         float* const target = out.row(r) + at;
         for (int64_t k = 0; k < n; ++k) {

@@ -10,14 +10,14 @@
 
 namespace sluice::backend::cpu {
 
-// The input rows of a product: plain rows for float weights, int8 rows for others.
+// The input rows of a product: plain rows for float weights, int8 rows in groups for others.
 struct InputRows {
   std::vector<const float*> f32;
-  std::vector<QuantizedRow> q8;
+  std::vector<QuantizedInputs> q8;
 
-  void resize(int64_t n) {
-    f32.resize(static_cast<size_t>(n));
-    q8.resize(static_cast<size_t>(n));
+  void set_q8(const QuantizedRows& rows, const RowBatch& batch) {
+    q8.clear();
+    for (int64_t g = 0; g < batch.n_groups(); ++g) q8.push_back(rows.group(batch, g));
   }
 };
 
@@ -25,8 +25,8 @@ struct InputRows {
 // few rows, so more rows at a time save their traffic.
 constexpr int64_t rows_per_piece(int64_t n_inputs) { return n_inputs < 32 ? 32 : 64; }
 
-// out[i][r] = row first + r of the weight . input i, r < n_rows. out: [n_inputs, n_rows].
+// out[i][r] = row first + r of the weight . input i, r < n_rows. out: [number of inputs, n_rows].
 void multiply(const Kernels& kernels, const WeightView& weight, int64_t first, int64_t n_rows,
-              const InputRows& inputs, int64_t n_inputs, float* out);
+              const InputRows& inputs, float* out);
 
 }  // namespace sluice::backend::cpu

@@ -1,7 +1,9 @@
 // Input rows as the kernels take them: int8 blocks of the numeric contract, part A, and the sums of
-// the integers that kernels correct by.
+// the integers that kernels correct by, kInputsTogether rows side by side.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <span>
 
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/scratch.h"
@@ -9,13 +11,12 @@
 
 namespace sluice::backend::cpu {
 
-// The sums of rows that are quantised already.
+// The sums of rows that are quantised already, one row behind the other.
 class RowSums {
  public:
   void reserve(int64_t n_rows, int64_t n_cols);
 
-  // Of n columns from `first` on, both multiples of 32.
-  void set(int64_t r, int64_t first, int64_t n, const int8_t* q);
+  void set(int64_t r, const int8_t* q);
 
   const float* by_16(int64_t r) const { return by_16_ + r * n_cols_ / 16; }
   const float* by_32(int64_t r) const { return by_32_ + r * n_cols_ / 32; }
@@ -27,28 +28,43 @@ class RowSums {
   float* by_32_ = nullptr;
 };
 
+// Rows that are multiplied with the same weights: a place in QuantizedRows.
+struct RowBatch {
+  int64_t first = 0;  // a multiple of kInputsTogether
+  int64_t n_rows = 0;
+
+  int64_t n_groups() const { return (n_rows + kInputsTogether - 1) / kInputsTogether; }
+  int64_t end() const { return first + n_groups() * kInputsTogether; }  // where the next may begin
+};
+
+// Rows of several batches. Different threads may write different parts.
 class QuantizedRows {
  public:
   // Room for n_rows rows of n_cols values, n_cols a multiple of 32.
   void reserve(int64_t n_rows, int64_t n_cols);
 
-  // Quantises n values into columns from `first` on, both multiples of 32. Different threads may
-  // set different parts.
-  void set(int64_t r, int64_t first, int64_t n, const float* x);
+  // Quantises n values into columns from `first` on, both multiples of 32, of the batch's row r.
+  void set(const RowBatch& batch, int64_t r, int64_t first, int64_t n, const float* x);
 
-  QuantizedRow row(int64_t r) const {
-    return {q_ + r * n_cols_, d_ + r * n_cols_ / 32, y_ + r * n_cols_ / 32, sums_.by_16(r),
-            sums_.by_32(r)};
-  }
+  // Copies the batch's group g from as many rows, each alone.
+  void gather(const RowBatch& batch, int64_t g, std::span<const QuantizedInputs> rows);
+
+  // Rows [g * kInputsTogether, (g + 1) * kInputsTogether) of the batch, as far as it goes.
+  QuantizedInputs group(const RowBatch& batch, int64_t g) const;
 
  private:
-  int64_t n_cols_ = 0;
+  struct Memory {
+    int8_t* q;
+    float *d, *y, *sum16, *sum32;
+    int n_rows;
+  };
+  Memory memory_of(const RowBatch& batch, int64_t g) const;
+
+  int64_t n_rows_ = 0, n_cols_ = 0;
   Scratch<int8_t> integers_;
-  Scratch<float> scales_;
-  RowSums sums_;
+  Scratch<float> floats_;
   int8_t* q_ = nullptr;
-  float* d_ = nullptr;
-  float* y_ = nullptr;
+  float *d_ = nullptr, *y_ = nullptr, *sum16_ = nullptr, *sum32_ = nullptr;
 };
 
 }  // namespace sluice::backend::cpu

@@ -21,7 +21,8 @@ namespace sluice::backend::test {
 namespace {
 
 using cpu::Kernels;
-using cpu::QuantizedRow;
+using cpu::kInputsTogether;
+using cpu::QuantizedInputs;
 using cpu::QuantizedRows;
 using quant::Type;
 
@@ -58,35 +59,59 @@ class GuardedBytes {
   std::byte* data_ = nullptr;
 };
 
+// Quantised rows, alone for the reference and side by side for the kernels.
 struct Inputs {
-  Inputs(int64_t n_rows, int64_t n_cols, float size = 1.0f) {
-    const std::vector<float> x = random_values(n_rows * n_cols, 77, size);
-    quantized.reserve(n_rows, n_cols);
-    for (int64_t r = 0; r < n_rows; ++r) {
-      quantized.set(r, 0, n_cols, x.data() + r * n_cols);
-      rows.push_back(quantized.row(r));
-    }
+  Inputs(int64_t n_rows, int64_t n_columns)
+      : n_cols(n_columns), q(static_cast<size_t>(n_rows * n_cols)), d(q.size() / 32), y(d) {
+    const std::vector<float> x = random_values(n_rows * n_cols, 77, 1.0f);
+    quant::quantize_activation(x, q.data(), d.data(), y.data());
   }
 
+  quant::ActivationView row(int64_t r) const {
+    return {q.data() + r * n_cols, d.data() + r * n_cols / 32, y.data() + r * n_cols / 32};
+  }
+
+  // The first n rows.
+  std::vector<QuantizedInputs> groups(int64_t n) {
+    const cpu::RowBatch batch{cpu::kInputsTogether, n};  // not the first in its memory
+    quantized.reserve(batch.end(), n_cols);
+    sums.reserve(n, n_cols);
+    std::vector<QuantizedInputs> alone, groups;
+    for (int64_t r = 0; r < n; ++r) {
+      const auto [values, scales, y_r] = row(r);
+      sums.set(r, values);
+      alone.push_back({values, scales, y_r, sums.by_16(r), sums.by_32(r), 1});
+    }
+    for (int64_t g = 0; g < batch.n_groups(); ++g) {
+      const std::span rest = std::span(alone).subspan(static_cast<size_t>(g * kInputsTogether));
+      quantized.gather(batch, g, rest.first(std::min<size_t>(rest.size(), kInputsTogether)));
+      groups.push_back(quantized.group(batch, g));
+    }
+    return groups;
+  }
+
+  int64_t n_cols;
+  std::vector<int8_t> q;
+  std::vector<float> d, y;
+  cpu::RowSums sums;
   QuantizedRows quantized;
-  std::vector<QuantizedRow> rows;
 };
 
 // The number of results of `rows` that differ from the reference's of w, written or not.
 int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& rows,
-                const cpu::WeightRows& w, std::span<const QuantizedRow> in) {
+                const cpu::WeightRows& w, Inputs& in, int64_t n_inputs) {
   const int64_t stride = w.n_rows + 3;
-  std::vector<float> out(in.size() * static_cast<size_t>(stride), -777.0f);
-  kernels.multiply_rows(type)(rows, in, out.data(), stride);
+  std::vector<float> out(static_cast<size_t>(n_inputs * stride), -777.0f);
+  kernels.multiply_rows(type)(rows, in.groups(n_inputs), out.data(), stride);
   const uint64_t row_bytes = quant::row_bytes(type, w.n_cols);
   int n = 0;
-  for (size_t t = 0; t < in.size(); ++t) {
+  for (int64_t t = 0; t < n_inputs; ++t) {
     for (int64_t r = 0; r < stride; ++r) {
-      const float found = out[t * static_cast<size_t>(stride) + static_cast<size_t>(r)];
+      const float found = out[static_cast<size_t>(t * stride + r)];
       float expected = -777.0f;  // behind the rows nothing is touched
       if (r < w.n_rows) {
-        expected = quant::dot(type, w.data + static_cast<uint64_t>(r) * row_bytes, w.n_cols,
-                              {in[t].q, in[t].d, in[t].y});
+        expected =
+            quant::dot(type, w.data + static_cast<uint64_t>(r) * row_bytes, w.n_cols, in.row(t));
       }
       n += std::memcmp(&found, &expected, sizeof(float)) != 0;
     }
@@ -95,9 +120,9 @@ int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& rows,
 }
 
 // The same for the rows as they are, and woven into stripes where they are whole ones.
-int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& w,
-                std::span<const QuantizedRow> in) {
-  int n = n_different(kernels, type, w, w, in);
+int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& w, Inputs& in,
+                int64_t n_inputs) {
+  int n = n_different(kernels, type, w, w, in, n_inputs);
   if (w.n_rows % quant::kStripeRows == 0) {
     const uint64_t row_bytes = quant::row_bytes(type, w.n_cols);
     const GuardedBytes woven(row_bytes * static_cast<uint64_t>(w.n_rows));
@@ -106,7 +131,7 @@ int n_different(const Kernels& kernels, Type type, const cpu::WeightRows& w,
       quant::weave_rows(type, w.n_cols, w.data + at, woven.data() + at);
     }
     n += n_different(kernels, type, {woven.data(), w.n_rows, w.n_cols, quant::Layout::stripes}, w,
-                     in);
+                     in, n_inputs);
   }
   return n;
 }
@@ -125,12 +150,10 @@ TEST(Kernels, EqualTheReferenceForAllTypesAndShapes) {
         const uint64_t row_bytes = quant::row_bytes(type, n_cols);
         const GuardedBytes w(row_bytes * static_cast<uint64_t>(n_rows));
         quant::random_row_blocks(type, 5, 0, n_rows * n_cols / block, 0.1f, w.data());
-        const Inputs in(15, n_cols);
+        Inputs in(15, n_cols);
         for (const Kernels& kernels : cpu::usable_kernels()) {
-          for (const size_t n_inputs : {1, 2, 3, 4, 7, 8, 15}) {
-            EXPECT_EQ(n_different(kernels, type, {w.data(), n_rows, n_cols},
-                                  std::span(in.rows).first(n_inputs)),
-                      0)
+          for (const int64_t n_inputs : {1, 2, 3, 4, 7, 8, 9, 15}) {
+            EXPECT_EQ(n_different(kernels, type, {w.data(), n_rows, n_cols}, in, n_inputs), 0)
                 << kernels.name << " " << name_of(type) << " [" << n_cols << ", " << n_rows
                 << "] x " << n_inputs;
           }
@@ -156,19 +179,12 @@ TEST(Kernels, EqualTheReferenceForExtremeWeightsAndInputs) {
         std::fill(at + 4, at + block_bytes - n_last, fill);
       }
       Inputs in(9, kCols);
-      std::vector<int8_t> q(kCols);
-      for (size_t i = 0; i < q.size(); ++i) q[i] = i % 64 < 48 ? 127 : -127;
-      cpu::RowSums sums;
-      sums.reserve(1, kCols);
-      sums.set(0, 0, kCols, q.data());
-      in.rows[0].q = q.data();
-      in.rows[0].sum16 = sums.by_16(0);
-      in.rows[0].sum32 = sums.by_32(0);
+      for (size_t i = 0; i < kCols; ++i) in.q[i] = i % 64 < 48 ? 127 : -127;
       for (const Kernels& kernels : cpu::usable_kernels()) {
         const cpu::WeightRows rows{w.data(), kRows, kCols};
-        EXPECT_EQ(n_different(kernels, type, rows, std::span(in.rows).first(1)), 0)
+        EXPECT_EQ(n_different(kernels, type, rows, in, 1), 0)
             << kernels.name << " " << name_of(type) << " " << static_cast<int>(fill);
-        EXPECT_EQ(n_different(kernels, type, rows, in.rows), 0)
+        EXPECT_EQ(n_different(kernels, type, rows, in, 9), 0)
             << kernels.name << " " << name_of(type) << " " << static_cast<int>(fill);
       }
     }
@@ -177,14 +193,40 @@ TEST(Kernels, EqualTheReferenceForExtremeWeightsAndInputs) {
 
 TEST(Kernels, WeightsAndInputsMayLieAtAnyAddress) {
   constexpr int64_t kCols = 256, kRows = 17;
-  const Inputs in(3, kCols);
+  Inputs in(3, kCols);
   for (const Type type : quantised_types()) {
     std::vector<std::byte> memory(quant::row_bytes(type, kCols) * kRows + 3);
     std::byte* const w = memory.data() + 3;
     quant::random_row_blocks(type, 5, 0, kRows * kCols / quant::type_info(type).block_elems, 0.1f,
                              w);
     for (const Kernels& kernels : cpu::usable_kernels()) {
-      EXPECT_EQ(n_different(kernels, type, {w, kRows, kCols}, in.rows), 0) << kernels.name;
+      EXPECT_EQ(n_different(kernels, type, {w, kRows, kCols}, in, 3), 0) << kernels.name;
+    }
+  }
+}
+
+TEST(QuantizedRows, SetsWhatItGathers) {
+  constexpr int64_t kCols = 96;
+  for (const int64_t n_rows : {1, 3, 8, 13}) {
+    Inputs in(n_rows, kCols);
+    const std::vector<float> x = random_values(n_rows * kCols, 77, 1.0f);
+    const cpu::RowBatch batch{8, n_rows};
+    QuantizedRows rows;
+    rows.reserve(batch.end(), kCols);
+    for (int64_t r = 0; r < n_rows; ++r) {
+      rows.set(batch, r, 32, kCols - 32, x.data() + r * kCols + 32);
+      rows.set(batch, r, 0, 32, x.data() + r * kCols);
+    }
+    const std::vector<QuantizedInputs> gathered = in.groups(n_rows);
+    for (int64_t g = 0; g < batch.n_groups(); ++g) {
+      const QuantizedInputs a = rows.group(batch, g), b = gathered[static_cast<size_t>(g)];
+      ASSERT_EQ(a.n_rows, b.n_rows);
+      const auto n = static_cast<size_t>(a.n_rows * kCols);
+      EXPECT_EQ(std::memcmp(a.q, b.q, n), 0) << n_rows;
+      EXPECT_EQ(std::memcmp(a.d, b.d, n / 32 * sizeof(float)), 0) << n_rows;
+      EXPECT_EQ(std::memcmp(a.y, b.y, n / 32 * sizeof(float)), 0) << n_rows;
+      EXPECT_EQ(std::memcmp(a.sum16, b.sum16, n / 16 * sizeof(float)), 0) << n_rows;
+      EXPECT_EQ(std::memcmp(a.sum32, b.sum32, n / 32 * sizeof(float)), 0) << n_rows;
     }
   }
 }

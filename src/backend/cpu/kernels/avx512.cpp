@@ -39,7 +39,19 @@ struct Wide {
   }
   SLUICE_INLINE static U dot4(U acc, U w, U q) { return _mm512_dpbusd_epi32(acc, w, q); }
   SLUICE_INLINE static U dot4_signed(U acc, U w, U q) { return _mm512_dpbusd_epi32(acc, w, q); }
-  SLUICE_INLINE static F to_float(U x) { return _mm512_cvtepi32_ps(x); }
+  // With four bytes of memory in all lanes, as one instruction: GCC 12 makes two of it, which took
+  // a quarter longer on Sapphire Rapids.
+  SLUICE_INLINE static U dot4_at(U acc, U w, const int8_t* q) {
+    struct [[gnu::may_alias]] Word {
+      int8_t bytes[4];
+    };
+    asm("vpdpbusd %2%{1to16%}, %1, %0"
+        : "+v"(acc)
+        : "v"(w), "m"(*reinterpret_cast<const Word*>(q)));
+    return acc;
+  }
+  SLUICE_INLINE static F as_floats(U x) { return _mm512_castsi512_ps(x); }
+  SLUICE_INLINE static U as_words(F x) { return _mm512_castps_si512(x); }
   SLUICE_INLINE static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   SLUICE_INLINE static F multiply(F a, F b) { return _mm512_mul_ps(a, b); }
   SLUICE_INLINE static F add(F a, F b) { return _mm512_add_ps(a, b); }

@@ -17,9 +17,30 @@ const bool kStripesAreFollowed = true;  // not known
 
 namespace {
 
+// Row r of inputs that stand side by side, by itself.
+struct AloneRow {
+  AloneRow(const QuantizedInputs& in, int r, int64_t n_cols) {
+    const auto take = [&](const auto* values, int64_t n, int64_t width, auto& out) {
+      for (int64_t i = 0; i < n; ++i) {
+        const auto* const from = values + (i / width * in.n_rows + r) * width + i % width;
+        out.push_back(*from);
+      }
+    };
+    take(in.q, n_cols, 4, q);
+    take(in.d, n_cols / 32, 1, d);
+    take(in.y, n_cols / 32, 1, y);
+  }
+  std::vector<int8_t> q;
+  std::vector<float> d, y;
+};
+
 template <quant::Type type>
-void reference_rows(const WeightRows& rows, std::span<const QuantizedRow> in, float* out,
+void reference_rows(const WeightRows& rows, std::span<const QuantizedInputs> in, float* out,
                     int64_t out_stride) {
+  std::vector<AloneRow> inputs;
+  for (const QuantizedInputs& some : in) {
+    for (int r = 0; r < some.n_rows; ++r) inputs.emplace_back(some, r, rows.n_cols);
+  }
   const uint64_t row_bytes = quant::row_bytes(type, rows.n_cols);
   std::vector<std::byte> unwoven(rows.layout == quant::Layout::stripes ? row_bytes : 0);
   for (int64_t r = 0; r < rows.n_rows; ++r) {
@@ -30,9 +51,10 @@ void reference_rows(const WeightRows& rows, std::span<const QuantizedRow> in, fl
                          static_cast<int>(in_stripe), unwoven.data());
       row = unwoven.data();
     }
-    for (size_t t = 0; t < in.size(); ++t) {
+    for (size_t t = 0; t < inputs.size(); ++t) {
+      const auto& [q, d, y] = inputs[t];
       out[static_cast<int64_t>(t) * out_stride + r] =
-          quant::dot(type, row, rows.n_cols, {in[t].q, in[t].d, in[t].y});
+          quant::dot(type, row, rows.n_cols, {q.data(), d.data(), y.data()});
     }
   }
 }

@@ -16,15 +16,19 @@
 
 namespace sluice::backend::cpu {
 
-// One input row in the form of the contract's part A, with the sums that kernels correct by:
-// unsigned weights w + offset give sums too high by offset * sum q.
-struct QuantizedRow {
-  const int8_t* q;     // [n]
-  const float* d;      // [n/32]
-  const float* y;      // [n/32], d * sum of the block's q
-  const float* sum16;  // [n/16], sum of q over 16
-  const float* sum32;  // [n/32], sum of q over 32
+// Input rows that stand side by side: what a word of weights is multiplied with is one run of
+// memory, so that one address serves all rows and every cache line is used up at once. For one row
+// these are plain arrays. The form is that of the contract's part A, with the sums that kernels
+// correct by: unsigned weights w + offset give sums too high by offset * sum q.
+struct QuantizedInputs {
+  const int8_t* q;     // [n/4, n_rows, 4]
+  const float* d;      // [n/32, n_rows]
+  const float* y;      // [n/32, n_rows], d * sum of the block's q
+  const float* sum16;  // [n/16, n_rows], sum of q over 16
+  const float* sum32;  // [n/32, n_rows], sum of q over 32
+  int n_rows;          // 1 .. kInputsTogether
 };
+constexpr int kInputsTogether = 8;
 
 // n_rows rows of n_cols weights; whole stripes if they are woven.
 struct WeightRows {
@@ -34,9 +38,9 @@ struct WeightRows {
   quant::Layout layout = quant::Layout::rows;
 };
 
-// out[i * out_stride + r] = row r . in[i]
-using MultiplyRows = void (*)(const WeightRows& rows, std::span<const QuantizedRow> in, float* out,
-                              int64_t out_stride);
+// out[i * out_stride + r] = row r . input row i, counted through all of `in`
+using MultiplyRows = void (*)(const WeightRows& rows, std::span<const QuantizedInputs> in,
+                              float* out, int64_t out_stride);
 
 struct Kernels {
   const char* name;

@@ -53,6 +53,8 @@ struct Lanes256 : Dot {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), nibbles);
   }
 
+  SLUICE_INLINE static F as_floats(U x) { return _mm256_castsi256_ps(x); }
+  SLUICE_INLINE static U as_words(F x) { return _mm256_castps_si256(x); }
   SLUICE_INLINE static F to_float(U x) { return _mm256_cvtepi32_ps(x); }
   SLUICE_INLINE static F half_to_float(U x) {
 #ifdef __AVX512VL__

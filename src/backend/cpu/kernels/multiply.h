@@ -20,7 +20,18 @@ concept HasSignedWeights = requires {
 template <typename Type>
 constexpr bool kIsBlockType = quant::is_block_form(Type::kForm);
 
-// The float steps of a chunk: what is added to a row's sum for 256 columns.
+// What the float steps take of one block of one input row.
+struct InputBlock {
+  const float *d, *y, *sum32, *sum16_low, *sum16_high;
+
+  SLUICE_INLINE static InputBlock of(const QuantizedInputs& in, int64_t block, int row) {
+    const int64_t n = in.n_rows, at = block * n + row, at_16 = 2 * block * n + row;
+    return {in.d + at, in.y + at, in.sum32 + at, in.sum16 + at_16, in.sum16 + at_16 + n};
+  }
+};
+
+// The float steps of a chunk: what is added to a row's sum for 256 columns, gathered in P and N.
+// (Not members, or GCC 12 keeps those of several rows in memory.)
 template <typename Lanes, typename Type>
 struct Chain {
   using U = typename Lanes::U;
@@ -30,50 +41,54 @@ struct Chain {
   static constexpr bool kHasMin =
       kForm == Form::block_min || kForm == Form::super_32_min || kForm == Form::super_16_min;
 
-  F P = Lanes::splat(0.0f);
-  F N = Lanes::splat(0.0f);
-
   SLUICE_INLINE static U dot4(U acc, U w, U q) {
     if constexpr (HasSignedWeights<Type>) return Lanes::dot4_signed(acc, w, q);
     return Lanes::dot4(acc, w, q);
   }
 
-  // sum w*q, less what the weights' offset has put in. Exact, as all sums are below 2^24.
-  SLUICE_INLINE static F corrected(U sum, const float* sum_of_q) {
-    const F exact = Lanes::to_float(sum);
-    if constexpr (Type::kOffset == 0.0f) return exact;
-    return Lanes::fma(Lanes::splat(-Type::kOffset), Lanes::splat(*sum_of_q), exact);
+  // Sums of w*q start at 1.5 * 2^23 as a float has it, less what the weights' offset will put in:
+  // around there a float's bits count by ones, so what integers are added to is a float at any
+  // time. All sums are below 2^22, so nothing is rounded.
+  static constexpr float kStart = 0x1.8p23f;
+  SLUICE_INLINE static U start(const float* sum_of_q) {
+    const F start = Lanes::splat(kStart);
+    if constexpr (Type::kOffset == 0.0f) return Lanes::as_words(start);
+    return Lanes::as_words(
+        Lanes::fma(Lanes::splat(-Type::kOffset), Lanes::splat(*sum_of_q), start));
+  }
+  SLUICE_INLINE static F value(U sum) {
+    return Lanes::add(Lanes::as_floats(sum), Lanes::splat(-kStart));
+  }
+  // scale * value(sum), rounded as that is: scale is a small integer, so scale * kStart is exact.
+  SLUICE_INLINE static F scaled(F scale, U sum) {
+    return Lanes::fma(scale, Lanes::as_floats(sum), Lanes::multiply(scale, Lanes::splat(-kStart)));
   }
 
-  // Block `block` of the input row, with the sums of w*q over it and the weights' scale and
-  // minimum.
-  SLUICE_INLINE void add_32(const QuantizedRow& in, int64_t block, U sum, F scale, F min) {
-    const F S = corrected(sum, in.sum32 + block);
-    const F d = Lanes::splat(in.d[block]);
+  // A block of the input row, with the sums of w*q over it and the weights' scale and minimum.
+  SLUICE_INLINE static void add_32(F& P, F& N, const InputBlock& in, U sum, F scale, F min) {
+    const F d = Lanes::splat(*in.d);
     if constexpr (kIsBlockType<Type>) {
-      P = Lanes::fma(Lanes::multiply(d, scale), S, P);
+      P = Lanes::fma(Lanes::multiply(d, scale), value(sum), P);
     } else {
-      P = Lanes::fma(d, Lanes::multiply(scale, S), P);
+      P = Lanes::fma(d, scaled(scale, sum), P);
     }
-    if constexpr (kHasMin) N = Lanes::fma(min, Lanes::splat(in.y[block]), N);
+    if constexpr (kHasMin) N = Lanes::fma(min, Lanes::splat(*in.y), N);
   }
 
   // The same with scales and minima for each 16. s0 S0 + s1 S1 is below 2^24 too, so exact.
-  SLUICE_INLINE void add_16(const QuantizedRow& in, int64_t block, const U (&sum)[2],
-                            const F (&scale)[2], const F (&min)[2]) {
-    const float* const sums = in.sum16 + 2 * block;
-    const F d = Lanes::splat(in.d[block]);
-    const F I = Lanes::fma(scale[1], corrected(sum[1], sums + 1),
-                           Lanes::multiply(scale[0], corrected(sum[0], sums)));
+  SLUICE_INLINE static void add_16(F& P, F& N, const InputBlock& in, const U (&sum)[2],
+                                   const F (&scale)[2], const F (&min)[2]) {
+    const F d = Lanes::splat(*in.d);
+    const F I = Lanes::fma(scale[1], value(sum[1]), scaled(scale[0], sum[0]));
     P = Lanes::fma(d, I, P);
     if constexpr (kHasMin) {
-      const F m =
-          Lanes::fma(min[1], Lanes::splat(sums[1]), Lanes::multiply(min[0], Lanes::splat(sums[0])));
+      const F m = Lanes::fma(min[1], Lanes::splat(*in.sum16_high),
+                             Lanes::multiply(min[0], Lanes::splat(*in.sum16_low)));
       N = Lanes::fma(d, m, N);
     }
   }
 
-  SLUICE_INLINE F of_chunk(F d, F dmin) const {
+  SLUICE_INLINE static F of_chunk(F P, F N, F d, F dmin) {
     if constexpr (kForm == Form::block) return P;
     if constexpr (kForm == Form::block_min) return Lanes::add(P, N);
     if constexpr (kForm == Form::super_32 || kForm == Form::super_16) return Lanes::multiply(d, P);
@@ -91,12 +106,23 @@ struct Direct {
   static constexpr int kGroup = Steps::kBy16 ? 16 : 32;  // columns that share a scale
   static constexpr int kGroups = kColumns / kGroup;
 
-  const QuantizedRow& in;
+  const QuantizedInputs& in;  // one row
   int64_t first;
   U sums[kColumns / 16] = {};  // by 16 columns even where a scale serves 32: shorter chains
   F scales[kGroups] = {}, mins[kGroups] = {};
   F d_ = {}, dmin_ = {};
 
+  SLUICE_INLINE InputBlock block(int b) const {
+    const int64_t at = first / 32 + b;
+    return {in.d + at, in.y + at, in.sum32 + at, in.sum16 + 2 * at, in.sum16 + 2 * at + 1};
+  }
+  SLUICE_INLINE void begin() {
+    unroll<kColumns / 32>([&](auto b) SLUICE_INLINE {
+      const InputBlock at = block(b);
+      sums[2 * b] = Steps::start(Steps::kBy16 ? at.sum16_low : at.sum32);
+      sums[2 * b + 1] = Steps::kBy16 ? Steps::start(at.sum16_high) : Lanes::splat(0u);
+    });
+  }
   SLUICE_INLINE void word(int i, U w) {
     U& sum = sums[i / 4];
     sum = Steps::dot4(sum, w, Lanes::splat_word(in.q + first + 4 * i));
@@ -106,14 +132,13 @@ struct Direct {
   SLUICE_INLINE void d(F x) { d_ = x; }
   SLUICE_INLINE void dmin(F x) { dmin_ = x; }
 
-  SLUICE_INLINE void add_to(Steps& steps) const {
+  SLUICE_INLINE void add_to(F& P, F& N) const {
     unroll<kColumns / 32>([&](auto b) SLUICE_INLINE {
-      const int64_t block = first / 32 + b;
       if constexpr (Steps::kBy16) {
-        steps.add_16(in, block, {sums[2 * b], sums[2 * b + 1]}, {scales[2 * b], scales[2 * b + 1]},
-                     {mins[2 * b], mins[2 * b + 1]});
+        Steps::add_16(P, N, block(b), {sums[2 * b], sums[2 * b + 1]},
+                      {scales[2 * b], scales[2 * b + 1]}, {mins[2 * b], mins[2 * b + 1]});
       } else {
-        steps.add_32(in, block, Lanes::add(sums[2 * b], sums[2 * b + 1]), scales[b], mins[b]);
+        Steps::add_32(P, N, block(b), Lanes::add(sums[2 * b], sums[2 * b + 1]), scales[b], mins[b]);
       }
     });
   }
@@ -136,21 +161,24 @@ struct ChunkOf {
 // What a chunk adds to the sums of its rows.
 template <typename Lanes, typename Block>
 SLUICE_INLINE inline typename Lanes::F direct_chunk(const ChunkOf<Block>& chunk,
-                                                    const QuantizedRow& in, int64_t first) {
+                                                    const QuantizedInputs& in, int64_t first) {
   using Type = Unpack<Lanes, Block>;
-  Chain<Lanes, Type> steps;
+  using Steps = Chain<Lanes, Type>;
+  typename Lanes::F P = Lanes::splat(0.0f), N = P;
   if constexpr (kIsBlockType<Type>) {
     for (int b = 0; b < chunk.n_blocks; ++b) {
       Direct<Lanes, Type> out{in, first + 32 * b};
+      out.begin();
       Type::block(chunk.block(b), 0, out);
-      out.add_to(steps);
+      out.add_to(P, N);
     }
-    return steps.of_chunk(steps.P, steps.P);  // without d and dmin
+    return Steps::of_chunk(P, N, P, P);  // without d and dmin
   } else {
     Direct<Lanes, Type> out{in, first};
+    out.begin();
     Type::super_block(chunk.block(0), out);
-    out.add_to(steps);
-    return steps.of_chunk(out.d_, out.dmin_);
+    out.add_to(P, N);
+    return Steps::of_chunk(P, N, out.d_, out.dmin_);
   }
 }
 
@@ -189,49 +217,62 @@ template <typename Lanes, typename Block, int n_rows>
   }
 }
 
-// out[t][row] += what the tile's columns add, for n_tokens input rows from column `first` on.
+// out[t][row] += what the tile's columns add, for n_tokens input rows of `in`, the first being
+// input row `token`, from column `first` on.
 template <typename Lanes, typename Type, int n_tokens>
-[[gnu::noinline]] void add_products(const Tile<Lanes::kRows>& tile, const QuantizedRow* in,
-                                    int64_t first, int n_blocks, float* out, int64_t out_stride) {
+[[gnu::noinline]] void add_products(const Tile<Lanes::kRows>& tile, const QuantizedInputs& in,
+                                    int token, int64_t first, int n_blocks, float* out,
+                                    int64_t out_stride) {
   using U = typename Lanes::U;
   using F = typename Lanes::F;
   using Steps = Chain<Lanes, Type>;
-  Steps steps[n_tokens];
-  const auto dots = [&](auto n_words, int word, U(&sums)[n_tokens]) SLUICE_INLINE {
-    unroll<n_tokens>([&](auto t) SLUICE_INLINE { sums[t] = Lanes::splat(0u); });
+  F P[n_tokens], N[n_tokens];
+  unroll<n_tokens>([&](auto t) SLUICE_INLINE { P[t] = N[t] = Lanes::splat(0.0f); });
+  const int64_t n = in.n_rows;
+  const int8_t* q = in.q + first * n + 4 * token;
+  // Adds the next n_words words of the tile, times the next ones of the inputs.
+  const auto add_dots = [&](auto n_words, int word, U(&sums)[n_tokens]) SLUICE_INLINE {
     unroll<n_words>([&](auto j) SLUICE_INLINE {
       const U w = Lanes::load(tile.words[word + j]);
       unroll<n_tokens>([&](auto t) SLUICE_INLINE {
-        const U q = Lanes::splat_word(in[t].q + first + 4 * (word + j));
-        sums[t] = Steps::dot4(sums[t], w, q);
+        if constexpr (requires { Lanes::dot4_at(w, w, q); }) {
+          sums[t] = Lanes::dot4_at(sums[t], w, q + 4 * t);
+        } else {
+          sums[t] = Steps::dot4(sums[t], w, Lanes::splat_word(q + 4 * t));
+        }
       });
+      q += 4 * n;
     });
   };
   for (int b = 0; b < n_blocks; ++b) {
-    const int64_t block = first / 32 + b;
+    const auto block = [&](int t)
+                           SLUICE_INLINE { return InputBlock::of(in, first / 32 + b, token + t); };
+    U sums[n_tokens];
     if constexpr (Steps::kBy16) {
-      U low[n_tokens], high[n_tokens];
-      dots(Index<4>{}, 8 * b, low);
-      dots(Index<4>{}, 8 * b + 4, high);
+      unroll<n_tokens>([&](auto t) SLUICE_INLINE { sums[t] = Steps::start(block(t).sum16_low); });
+      add_dots(Index<4>{}, 8 * b, sums);
+      U high[n_tokens];
+      unroll<n_tokens>([&](auto t) SLUICE_INLINE { high[t] = Steps::start(block(t).sum16_high); });
+      add_dots(Index<4>{}, 8 * b + 4, high);
       const F scale[2] = {Lanes::load(tile.scales[2 * b]), Lanes::load(tile.scales[2 * b + 1])};
       const F min[2] = {Lanes::load(tile.mins[2 * b]), Lanes::load(tile.mins[2 * b + 1])};
       unroll<n_tokens>([&](auto t) SLUICE_INLINE {
-        steps[t].add_16(in[t], block, {low[t], high[t]}, scale, min);
+        Steps::add_16(P[t], N[t], block(t), {sums[t], high[t]}, scale, min);
       });
     } else {
-      U sums[n_tokens];
-      dots(Index<8>{}, 8 * b, sums);
+      unroll<n_tokens>([&](auto t) SLUICE_INLINE { sums[t] = Steps::start(block(t).sum32); });
+      add_dots(Index<8>{}, 8 * b, sums);
       const F scale = Lanes::load(tile.scales[b]);
       const F min = Lanes::load(tile.mins[b]);
-      unroll<n_tokens>([&](auto t)
-                           SLUICE_INLINE { steps[t].add_32(in[t], block, sums[t], scale, min); });
+      unroll<n_tokens>(
+          [&](auto t) SLUICE_INLINE { Steps::add_32(P[t], N[t], block(t), sums[t], scale, min); });
     }
   }
   const F d = Lanes::load(tile.d);
   const F dmin = Lanes::load(tile.dmin);
   unroll<n_tokens>([&](auto t) SLUICE_INLINE {
     float* const sum = out + t * out_stride;
-    Lanes::store(Lanes::add(Lanes::load(sum), steps[t].of_chunk(d, dmin)), sum);
+    Lanes::store(Lanes::add(Lanes::load(sum), Steps::of_chunk(P[t], N[t], d, dmin)), sum);
   });
 }
 
@@ -254,7 +295,7 @@ struct Product {
 
   int64_t n_cols;
   quant::Layout layout;
-  size_t stride;  // from row to row, where they are not woven
+  size_t stride;  // from row to row, or as if they were not woven
 
   SLUICE_INLINE int n_blocks_at(int64_t first) const {
     return static_cast<int>((n_cols - first < kChunk ? n_cols - first : kChunk) / 32);
@@ -265,55 +306,82 @@ struct Product {
     const size_t at = static_cast<size_t>(first / kChunk) * kStep;
     const int n_blocks = kIsBlockType<Type> ? n_blocks_at(first) : 1;
     if (layout == quant::Layout::stripes) return {rows + kStripe * at, n_blocks};
-    fetch(rows + kStripe * (stride + at));  // of the rows behind these, which are one stream again
+    // No CPU by itself follows eight rows at once; those behind them are one stream again.
+    ask(rows + kStripe * (stride + at) + kAhead);
     quant::weave_chunk<sizeof(Block)>(n_blocks, rows + at, stride, room.bytes);
     return {room.bytes, n_blocks};
   }
 
-  // Asks for a chunk that stands a little behind `bytes`. No CPU by itself follows eight rows at
-  // once. Forced inline: GCC may drop calls of a function that only prefetches.
-  SLUICE_INLINE static void fetch(const std::byte* bytes) {
-    constexpr size_t kAhead = 8192;
-    for (size_t i = 0; i < kStripe * kStep; i += 64) __builtin_prefetch(bytes + kAhead + i, 0, 2);
+  // Asks for eight rows' chunk ahead of time.
+  // Forced inline: GCC may drop calls of a function that only prefetches.
+  SLUICE_INLINE static void ask(const std::byte* later) {
+    for (size_t i = 0; i < kStripe * kStep; i += 64) __builtin_prefetch(later + i, 0, 2);
   }
+  static constexpr size_t kAhead = 8192;
 
   // Narrow::kRows rows, one input row.
-  void one_input(const std::byte* rows, const QuantizedRow& in, float* out) const {
+  void one_input(const std::byte* rows, const QuantizedInputs& in, float* out) const {
     typename Narrow::F sum = Narrow::splat(0.0f);
     Room room;
     const bool fetches = layout == quant::Layout::stripes && !kStripesAreFollowed;
     for (int64_t first = 0; first < n_cols; first += kChunk) {
-      if (fetches) fetch(rows + kStripe * kStep * static_cast<size_t>(first / kChunk));
+      if (fetches) ask(rows + kStripe * kStep * static_cast<size_t>(first / kChunk) + kAhead);
       const ChunkOf<Block> chunk = chunk_at(rows, first, room);
       sum = Narrow::add(sum, direct_chunk<Narrow>(chunk, in, first));
     }
     Narrow::store(sum, out);
   }
 
-  // Wide::kRows rows.
-  void many_inputs(const std::byte* rows, size_t row_bytes, std::span<const QuantizedRow> in,
-                   float* out, int64_t out_stride) const {
-    for (size_t t = 0; t < in.size(); ++t) {
-      Wide::store(Wide::splat(0.0f), out + static_cast<int64_t>(t) * out_stride);
+  // Narrow::kRows rows, some input rows: for the few rows that are left over.
+  void each_input(const std::byte* rows, const QuantizedInputs& in, float* out,
+                  int64_t out_stride) const {
+    if (in.n_rows == 1) return one_input(rows, in, out);
+    Room room;
+    Tile<Narrow::kRows> tile;
+    for (int t = 0; t < in.n_rows; ++t) {
+      Narrow::store(Narrow::splat(0.0f), out + t * out_stride);
     }
+    for (int64_t first = 0; first < n_cols; first += kChunk) {
+      fill_tile<Narrow>(chunk_at(rows, first, room), 0, tile);
+      for (int t = 0; t < in.n_rows; ++t) {
+        add_products<Narrow, Type, 1>(tile, in, t, first, n_blocks_at(first), out + t * out_stride,
+                                      out_stride);
+      }
+    }
+  }
+
+  // Wide::kRows rows.
+  void many_inputs(const std::byte* rows, std::span<const QuantizedInputs> in, float* out,
+                   int64_t out_stride) const {
     Tile<Wide::kRows> tile;
     Room room;
     for (int64_t first = 0; first < n_cols; first += kChunk) {
       for (int r = 0; r < Wide::kRows; r += Narrow::kRows) {
-        const std::byte* const eight = rows + row_bytes * static_cast<size_t>(r);
+        const std::byte* const eight = rows + stride * static_cast<size_t>(r);
         fill_tile<Narrow>(chunk_at(eight, first, room), r, tile);
+        if (layout == quant::Layout::stripes) {  // the next rows': hardware loses the thread
+          ask(eight + stride * Wide::kRows + kStripe * static_cast<size_t>(first / kChunk) * kStep);
+        }
       }
-      add_to_all(tile, in, first, out, out_stride);
+      float* sums = out;
+      for (const QuantizedInputs& some : in) {
+        if (first == 0) clear(some.n_rows, sums, out_stride);
+        add_to_all(tile, some, first, sums, out_stride);
+        sums += some.n_rows * out_stride;
+      }
     }
   }
 
-  void add_to_all(const Tile<Wide::kRows>& tile, std::span<const QuantizedRow> in, int64_t first,
+  static void clear(int n_inputs, float* out, int64_t out_stride) {
+    for (int t = 0; t < n_inputs; ++t) Wide::store(Wide::splat(0.0f), out + t * out_stride);
+  }
+
+  void add_to_all(const Tile<Wide::kRows>& tile, const QuantizedInputs& in, int64_t first,
                   float* out, int64_t out_stride) const {
-    const auto n = static_cast<int64_t>(in.size());
-    int64_t t = 0;
+    int t = 0;
     const auto in_steps_of = [&](auto n_tokens) SLUICE_INLINE {
-      for (; t + n_tokens <= n; t += n_tokens) {
-        add_products<Wide, Type, n_tokens>(tile, in.data() + t, first, n_blocks_at(first),
+      for (; t + n_tokens <= in.n_rows; t += n_tokens) {
+        add_products<Wide, Type, n_tokens>(tile, in, t, first, n_blocks_at(first),
                                            out + t * out_stride, out_stride);
       }
     };
@@ -325,30 +393,34 @@ struct Product {
 };
 
 template <typename Narrow, typename Wide, typename Block>
-void multiply_rows(const WeightRows& rows, std::span<const QuantizedRow> in, float* out,
+void multiply_rows(const WeightRows& rows, std::span<const QuantizedInputs> in, float* out,
                    int64_t out_stride) {
   const size_t row_bytes =
       sizeof(Block) * static_cast<size_t>(rows.n_cols / quant::Woven<sizeof(Block)>::kElems);
   const Product<Narrow, Wide, Block> product{rows.n_cols, rows.layout, row_bytes};
   const auto row = [&](int64_t r) { return rows.data + row_bytes * static_cast<size_t>(r); };
   int64_t r = 0;
-  if (in.size() > 1) {
+  if (in.size() > 1 || in[0].n_rows > 1) {
     for (; r + Wide::kRows <= rows.n_rows; r += Wide::kRows) {
-      product.many_inputs(row(r), row_bytes, in, out + r, out_stride);
+      product.many_inputs(row(r), in, out + r, out_stride);
     }
   }
   for (; r + Narrow::kRows <= rows.n_rows; r += Narrow::kRows) {
-    for (size_t t = 0; t < in.size(); ++t) {
-      product.one_input(row(r), in[t], out + static_cast<int64_t>(t) * out_stride + r);
+    float* sums = out + r;
+    for (const QuantizedInputs& some : in) {
+      product.each_input(row(r), some, sums, out_stride);
+      sums += some.n_rows * out_stride;
     }
   }
   // The rest, each with itself in all lanes. A stripe leaves none.
   const Product<Narrow, Wide, Block> same_row{rows.n_cols, quant::Layout::rows, 0};
   for (; r < rows.n_rows; ++r) {
-    for (size_t t = 0; t < in.size(); ++t) {
-      float lanes[Narrow::kRows];
-      same_row.one_input(row(r), in[t], lanes);
-      out[static_cast<int64_t>(t) * out_stride + r] = lanes[0];
+    float* sums = out + r;
+    for (const QuantizedInputs& some : in) {
+      float lanes[kInputsTogether * Narrow::kRows];
+      same_row.each_input(row(r), some, lanes, Narrow::kRows);
+      for (int t = 0; t < some.n_rows; ++t) sums[t * out_stride] = lanes[t * Narrow::kRows];
+      sums += some.n_rows * out_stride;
     }
   }
 }
