@@ -17,13 +17,6 @@
 
 namespace sluice::backend {
 
-// Expert `expert` of the layer for row `row` of the step; the result is row `slot` of the answer.
-struct ExpertPair {
-  int32_t expert;
-  int32_t row;
-  int32_t slot;
-};
-
 struct MailboxShape {
   int64_t max_rows = 0;   // of a step
   int64_t max_pairs = 0;  // rows times experts used

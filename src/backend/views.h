@@ -146,16 +146,20 @@ struct ExpertInputView {
   float* y = nullptr;    // [n_rows, n_cols / 32]
 };
 
-// gate, up: [d_model, d_ff, n_experts]; down: [d_ff, d_model, n_experts]. The shared expert, where
-// there is one, has matrices of its own width.
-struct ExpertsView {
-  WeightView gate, up, down;
-  WeightView shared_gate, shared_up, shared_down;
-};
-
 // The matrices of one expert.
 struct ExpertMatrices {
   WeightView gate, up, down;
+};
+
+// gate, up: [d_model, d_ff, n_experts]; down: [d_ff, d_model, n_experts]. The shared expert, where
+// there is one, has matrices of its own width. With a table each expert stands in a slot of its own
+// (ExpertLayout), or nowhere: null; then the matrices' data is not used.
+struct ExpertsView {
+  WeightView gate, up, down;
+  WeightView shared_gate, shared_up, shared_down;
+  const std::byte* const* table = nullptr;  // [n_experts]
+
+  ExpertMatrices expert(int32_t e) const;
 };
 
 // How the matrices of one expert of a layer stand in a slot: one behind the other.
@@ -170,6 +174,13 @@ struct ExpertLayout {
   uint64_t up_at = 0;
   uint64_t down_at = 0;
   uint64_t n_bytes = 0;
+};
+
+// Expert `expert` of a layer for row `row` of the step; what it gives is row `slot` of the output.
+struct ExpertPair {
+  int32_t expert;
+  int32_t row;
+  int32_t slot;
 };
 
 inline ExpertLayout::ExpertLayout(const ExpertsView& experts)
@@ -187,6 +198,11 @@ inline ExpertMatrices ExpertLayout::at(const std::byte* slot) const {
   found.up.data = slot + up_at;
   found.down.data = slot + down_at;
   return found;
+}
+
+inline ExpertMatrices ExpertsView::expert(int32_t e) const {
+  if (table) return ExpertLayout(*this).at(table[e]);
+  return {gate.matrix(e), up.matrix(e), down.matrix(e)};
 }
 
 }  // namespace sluice::backend

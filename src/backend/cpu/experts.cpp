@@ -12,7 +12,6 @@
 namespace sluice::backend::cpu {
 
 void Experts::Rows::reserve(int64_t n_slots, int64_t n_cols, const WeightView& down) {
-  out = out_memory.get(n_slots * down.n_rows);
   inputs.reserve(n_batched, n_cols);
   if (quant::is_float(down.type)) {
     hidden = hidden_memory.get(n_slots * down.n_cols);
@@ -21,53 +20,51 @@ void Experts::Rows::reserve(int64_t n_slots, int64_t n_cols, const WeightView& d
   }
 }
 
-Experts::Group& Experts::add_group(const WeightView& gate, const WeightView& up,
-                                   const WeightView& down, Rows& rows) {
+Experts::Group& Experts::add_group(const ExpertMatrices& expert, Rows& rows) {
   if (groups_.size() < static_cast<size_t>(++n_groups_)) groups_.emplace_back();
   Group& group = groups_[static_cast<size_t>(n_groups_ - 1)];
-  group.gate = gate;
-  group.up = up;
-  group.down = down;
+  group.gate = expert.gate;
+  group.up = expert.up;
+  group.down = expert.down;
   group.rows = &rows;
   group.tokens.clear();
   group.slots.clear();
   return group;
 }
 
-void Experts::make_groups(const ExpertsView& experts, const ExpertInputView& a,
-                          const RoutingView& routing) {
-  const int64_t n_slots = a.n_rows * routing.n_used;
+void Experts::make_groups(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                          int64_t n_rows) {
   group_of_expert_.assign(static_cast<size_t>(experts.gate.n_mats), -1);
   n_groups_ = 0;
-  for (int64_t slot = 0; slot < n_slots; ++slot) {
-    const int32_t expert = routing.experts[slot];
-    CHECK(expert >= 0 && expert < experts.gate.n_mats);
-    int32_t& index = group_of_expert_[static_cast<size_t>(expert)];
+  for (const ExpertPair& pair : pairs) {
+    CHECK(pair.expert >= 0 && pair.expert < experts.gate.n_mats);
+    int32_t& index = group_of_expert_[static_cast<size_t>(pair.expert)];
     if (index < 0) {
       index = static_cast<int32_t>(n_groups_);
-      add_group(experts.gate.matrix(expert), experts.up.matrix(expert), experts.down.matrix(expert),
-                routed_);
+      add_group(experts.expert(pair.expert), routed_);
     }
     Group& group = groups_[static_cast<size_t>(index)];
-    group.tokens.push_back(slot / routing.n_used);
-    group.slots.push_back(slot);
+    group.tokens.push_back(pair.row);
+    group.slots.push_back(pair.slot);
   }
   if (!experts.shared_gate) return;
   // The shared expert is one more group, chosen by every row.
-  Group& shared = add_group(experts.shared_gate, experts.shared_up, experts.shared_down, shared_);
-  for (int64_t r = 0; r < a.n_rows; ++r) shared.tokens.push_back(r);
+  Group& shared = add_group({experts.shared_gate, experts.shared_up, experts.shared_down}, shared_);
+  for (int64_t r = 0; r < n_rows; ++r) shared.tokens.push_back(r);
   shared.slots = shared.tokens;
 }
 
-void Experts::place_groups(const ExpertsView& experts, const ExpertInputView& a, int64_t n_used) {
+void Experts::place_groups(const ExpertsView& experts, const ExpertInputView& a, int64_t n_slots) {
   routed_.n_batched = shared_.n_batched = 0;
   for (int64_t g = 0; g < n_groups_; ++g) {
     Group& group = groups_[static_cast<size_t>(g)];
     group.batch = {group.rows->n_batched, group.n_pairs()};
     group.rows->n_batched = group.batch.end();
   }
-  routed_.reserve(a.n_rows * n_used, a.n_cols, experts.down);
-  if (experts.shared_gate) shared_.reserve(a.n_rows, a.n_cols, experts.shared_down);
+  routed_.reserve(n_slots, a.n_cols, experts.down);
+  if (!experts.shared_gate) return;
+  shared_.reserve(a.n_rows, a.n_cols, experts.shared_down);
+  shared_.out = shared_out_.get(a.n_rows * experts.shared_down.n_rows);
 }
 
 // The int8 rows that the group's pairs chose, side by side; a row that is alone stays where it is.
@@ -100,8 +97,7 @@ void Experts::set_inputs(const ExpertInputView& a) {
       for (int64_t r = begin; r < end; ++r) input_sums_.set(r, a.q + r * a.n_cols);
     });
   }
-  pool_.parallel_for(n_groups_, 1, [&](int64_t begin, int64_t, int) {
-    Group& group = groups_[static_cast<size_t>(begin)];
+  const auto set_group = [&](Group& group) {
     if (a.q) set_q8(a, group);
     group.inputs.f32.clear();
     for (const int64_t r : group.tokens) {
@@ -115,7 +111,14 @@ void Experts::set_inputs(const ExpertInputView& a) {
     } else {
       group.hidden.set_q8(group.rows->quantized, group.batch);
     }
-  });
+  };
+  // A single row's are set in less time than other threads take to come.
+  pool_.parallel_for(n_groups_, a.n_rows == 1 ? n_groups_ : 1,
+                     [&](int64_t begin, int64_t end, int) {
+                       for (int64_t g = begin; g < end; ++g) {
+                         set_group(groups_[static_cast<size_t>(g)]);
+                       }
+                     });
 }
 
 // Rows of gate, and then of up, at a time. Each change from one to the other breaks the stream that
@@ -175,23 +178,14 @@ void Experts::down(Group& group, int64_t first, int64_t n, Scratch<float>& scrat
   }
 }
 
-void Experts::combine(const RoutingView& routing, bool has_shared, RowsView x) {
-  const auto n_used = static_cast<size_t>(routing.n_used);
-  pool_.parallel_for(x.n_rows, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) {
-      quant::combine({routing.weights + r * routing.n_used, n_used},
-                     routed_.out + r * routing.n_used * x.n_cols, x.n_cols,
-                     has_shared ? shared_.out + r * x.n_cols : nullptr,
-                     has_shared ? routing.shared_weights[r] : 0.0f,
-                     {x.row(r), static_cast<size_t>(x.n_cols)});
-    }
-  });
-}
-
-void Experts::run(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
-                  RowsView x) {
-  make_groups(experts, a, routing);
-  place_groups(experts, a, routing.n_used);
+void Experts::compute(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                      const ExpertInputView& a, float* out) {
+  int64_t n_slots = 0;
+  for (const ExpertPair& pair : pairs) n_slots = std::max<int64_t>(n_slots, pair.slot + 1);
+  make_groups(experts, pairs, a.n_rows);
+  if (n_groups_ == 0) return;
+  place_groups(experts, a, n_slots);
+  routed_.out = out;
   set_inputs(a);
   for (int64_t g = 0; g < n_groups_; ++g) {
     const Group& group = groups_[static_cast<size_t>(g)];
@@ -203,7 +197,30 @@ void Experts::run(const ExpertsView& experts, const ExpertInputView& a, const Ro
     add_pieces(g, group.down.n_rows, rows_per_piece(group.n_pairs()));
   }
   run_pieces(&Experts::down);
-  combine(routing, static_cast<bool>(experts.shared_gate), x);
+}
+
+void Experts::combine(const RoutingView& routing, const float* rows, bool has_shared, RowsView x) {
+  const auto n_used = static_cast<size_t>(routing.n_used);
+  pool_.parallel_for(x.n_rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      quant::combine(
+          {routing.weights + r * routing.n_used, n_used}, rows + r * routing.n_used * x.n_cols,
+          x.n_cols, has_shared ? shared_.out + r * x.n_cols : nullptr,
+          has_shared ? routing.shared_weights[r] : 0.0f, {x.row(r), static_cast<size_t>(x.n_cols)});
+    }
+  });
+}
+
+void Experts::run(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
+                  RowsView x) {
+  const auto n_slots = static_cast<int32_t>(a.n_rows * routing.n_used);
+  pairs_.clear();
+  for (int32_t slot = 0; slot < n_slots; ++slot) {
+    pairs_.push_back({routing.experts[slot], slot / routing.n_used, slot});
+  }
+  float* const rows = routed_out_.get(int64_t{n_slots} * x.n_cols);
+  compute(experts, pairs_, a, rows);
+  combine(routing, rows, static_cast<bool>(experts.shared_gate), x);
 }
 
 }  // namespace sluice::backend::cpu

@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backend/cpu/products.h"
@@ -22,17 +23,25 @@ class Experts {
   void run(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
            RowsView x);
 
+  // Its two halves, for experts that are computed in several places. First the rows of some pairs,
+  // into rows [slot] of `out`, which may be of other memory than ours, and the shared expert's,
+  // where there is one; then their sum: x[r] += the sum over the row's n_used slots of `rows`, and
+  // the shared expert of the last compute().
+  void compute(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+               const ExpertInputView& a, float* out);
+  void combine(const RoutingView& routing, const float* rows, bool has_shared, RowsView x);
+
  private:
   // Where hidden rows and output rows stand: routed experts' and the shared one's.
   struct Rows {
-    Scratch<float> hidden_memory, out_memory;
+    Scratch<float> hidden_memory;
     QuantizedRows inputs;     // of all groups that are more than a pair
     QuantizedRows quantized;  // hidden rows of all groups, where down takes them so
     float* hidden = nullptr;  // [slots, d_ff], where it does not
     float* out = nullptr;     // [slots, d_model]
     int64_t n_batched = 0;    // rows of the groups' batches
 
-    void reserve(int64_t n_slots, int64_t n_cols, const WeightView& down);
+    void reserve(int64_t n_slots, int64_t n_cols, const WeightView& down);  // all but `out`
   };
 
   // One expert and the (row, rank) pairs that chose it; a pair's slot says where its rows stand.
@@ -52,16 +61,13 @@ class Experts {
     int64_t group, first, n_rows;
   };
 
-  void make_groups(const ExpertsView& experts, const ExpertInputView& a,
-                   const RoutingView& routing);
-  Group& add_group(const WeightView& gate, const WeightView& up, const WeightView& down,
-                   Rows& rows);
-  void place_groups(const ExpertsView& experts, const ExpertInputView& a, int64_t n_used);
+  void make_groups(const ExpertsView& experts, std::span<const ExpertPair> pairs, int64_t n_rows);
+  Group& add_group(const ExpertMatrices& expert, Rows& rows);
+  void place_groups(const ExpertsView& experts, const ExpertInputView& a, int64_t n_slots);
   void set_inputs(const ExpertInputView& a);
   void set_q8(const ExpertInputView& a, Group& group);
   void gate_up(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
   void down(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
-  void combine(const RoutingView& routing, bool has_shared, RowsView x);
 
   // Rows of a group's matrix, `step` at a time; then the work on all pieces, by all threads.
   using Work = void (Experts::*)(Group& group, int64_t first, int64_t n, Scratch<float>& scratch);
@@ -77,6 +83,8 @@ class Experts {
   int64_t n_groups_ = 0;
   std::vector<Piece> pieces_;
   Rows routed_, shared_;
+  std::vector<ExpertPair> pairs_;
+  Scratch<float> routed_out_, shared_out_;
   RowSums input_sums_;
 };
 
