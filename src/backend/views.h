@@ -158,6 +158,7 @@ struct ExpertsView {
   WeightView gate, up, down;
   WeightView shared_gate, shared_up, shared_down;
   const std::byte* const* table = nullptr;  // [n_experts]
+  LayerId layer;                            // for whoever is asked for what the table lacks
 
   ExpertMatrices expert(int32_t e) const;
 };

@@ -9,12 +9,12 @@
 namespace sluice::engine {
 
 Stepper::Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, const KvOptions& kv,
-                 int max_rows)
+                 int max_rows, std::unique_ptr<model::ExpertRunner> experts)
     : model_(model),
       ops_(std::move(ops)),
       kv_(*ops_, model.config(), kv),
       activations_(*ops_, model, max_rows),
-      experts_(*ops_, model),
+      experts_(experts ? std::move(experts) : std::make_unique<ResidentExperts>(*ops_, model)),
       lengths_(static_cast<size_t>(kv.n_sequences), 0) {}
 
 void Stepper::step(std::span<const StepRow> rows, const OnLogits& on_logits) {
@@ -32,7 +32,7 @@ void Stepper::step(std::span<const StepRow> rows, const OnLogits& on_logits) {
     kv_.reserve(row.sequence, length);
   }
   model::Step step{*ops_,
-                   experts_,
+                   *experts_,
                    {tokens_, positions_, sequences_, kv_.page_table(), kv_.table_stride()},
                    kv_.layers(),
                    activations_.view(std::ssize(tokens_))};

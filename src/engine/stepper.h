@@ -25,9 +25,10 @@ struct StepRow {
 
 class Stepper {
  public:
-  // The model must outlive it; `ops` is its own. max_rows: the widest step.
+  // The model must outlive it; `ops` is its own, and so is what runs the experts: without one, all
+  // stand in memory of `ops`. max_rows: the widest step.
   Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, const KvOptions& kv,
-          int max_rows);
+          int max_rows, std::unique_ptr<model::ExpertRunner> experts = nullptr);
 
   // Gets a row's index and its n_vocab logits, valid during the call.
   using OnLogits = std::function<void(int64_t row, std::span<const float> logits)>;
@@ -46,7 +47,7 @@ class Stepper {
   std::unique_ptr<backend::Ops> ops_;
   KvCache kv_;
   ActivationsBuffer activations_;
-  ResidentExperts experts_;
+  std::unique_ptr<model::ExpertRunner> experts_;
   std::vector<int> lengths_;  // by sequence
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;

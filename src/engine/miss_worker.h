@@ -1,0 +1,64 @@
+// The host's side of the mailbox: a thread that computes what the device does not hold, from the
+// experts in the host's memory, on the host's threads. It looks for requests without rest while a
+// step is under way, and sleeps otherwise. A request that is not answered in time is given up: the
+// device's wait ends, and the step fails with the layer's name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "backend/cpu/experts.h"
+#include "backend/mailbox.h"
+#include "base/thread_pool.h"
+#include "model/model.h"
+
+namespace sluice::engine {
+
+struct MissWorkerOptions {
+  std::chrono::milliseconds deadline{10'000};  // from a request to its answer
+
+  // Tests inject faults here: called before a request is computed; while it blocks, or if it
+  // throws, the request stays unanswered.
+  std::function<void(const backend::Mailbox::Request&)> before_answer;
+};
+
+class MissWorker {
+ public:
+  // All outlive it.
+  MissWorker(const model::Model& model, ThreadPool& threads, backend::Mailbox& mailbox,
+             MissWorkerOptions options = {});
+  ~MissWorker();
+
+  // Around each step. After a step whose wait was ended, end_step() makes the mailbox usable again
+  // and returns what went wrong; empty otherwise.
+  void begin_step();
+  std::string end_step();
+
+  int64_t n_answered() const { return n_answered_; }  // pairs
+
+ private:
+  void work();
+  void watch();
+  void answer(const backend::Mailbox::Request& request);
+  bool wait_for_step();  // false: there will be none
+
+  const model::Model& model_;
+  backend::Mailbox& mailbox_;
+  MissWorkerOptions options_;
+  backend::cpu::Experts experts_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<bool> in_step_ = false;
+  bool stopping_ = false;
+  std::string fault_;  // of the worker's, or what was waited for too long
+  std::atomic<int64_t> n_answered_ = 0;
+  std::thread worker_, watchdog_;  // last: they use all of the above
+};
+
+}  // namespace sluice::engine
