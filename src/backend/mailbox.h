@@ -40,8 +40,11 @@ class Mailbox {
   bool wait(uint32_t number) const;
   const float* answer(int64_t slot) const { return answers_ + slot * shape_.n_cols; }
 
-  // The host's side. A request stands until it is answered.
+  // The host's side. A request stands until it is answered, and only who answers may read it;
+  // whoever looks on may know its number (0: none is open) and its layer.
   std::optional<Request> open_request() const;
+  uint32_t open_number() const;
+  LayerId newest_layer() const { return LayerId(words().layer.load(std::memory_order_relaxed)); }
   float* answer_rows() const { return answers_; }  // [max_pairs, n_cols]
   void answer_request(uint32_t number);
 
@@ -54,6 +57,7 @@ class Mailbox {
   // Each on a line of its own: who waits for one must not slow down who writes another.
   struct Words {
     alignas(64) std::atomic<uint32_t> posted{0};
+    std::atomic<int32_t> layer{0};
     alignas(64) std::atomic<uint32_t> answered{0};
     alignas(64) std::atomic<uint32_t> aborted{0};
   };
@@ -65,7 +69,6 @@ class Mailbox {
   Words* words_ = nullptr;
   // Written by the device before `posted`.
   struct Head {
-    LayerId layer;
     int64_t n_pairs = 0;
     int64_t n_rows = 0;
     bool has_f32 = false;

@@ -12,11 +12,11 @@ ExpertRuntime::ExpertRuntime(const model::Model& model, backend::RamDevice& devi
     : model_(model),
       device_threads_(options.n_device_threads),
       cache_(options.cache),
-      main_(device.make_stream("main")),
       slots_(device, model, cache_),
       mailbox_(device, {.max_rows = options.max_rows,
                         .max_pairs = int64_t{options.max_rows} * model.config().n_experts_used,
                         .n_cols = model.config().d_model}),
+      main_(device.make_stream("main")),
       copies_(device, *main_, slots_, model, cache_, options.copies),
       worker_(model, host_threads, mailbox_, options.misses) {
   auto ops = backend::make_ram_ops(device, device_threads_, mailbox_, options.device_gbps);

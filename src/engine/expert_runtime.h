@@ -46,9 +46,9 @@ class ExpertRuntime {
   const model::Model& model_;
   ThreadPool device_threads_;
   policy::ExpertCache cache_;
-  std::unique_ptr<backend::Stream> main_;
   ExpertSlots slots_;
   backend::Mailbox mailbox_;
+  std::unique_ptr<backend::Stream> main_;  // ends before what its work uses
   ExpertCopies copies_;
   MissWorker worker_;
   DeviceExperts* experts_ = nullptr;  // the stepper's

@@ -38,10 +38,40 @@ void MissWorker::begin_step() {
 }
 
 std::string MissWorker::end_step() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   in_step_ = false;
-  if (mailbox_.is_aborted()) mailbox_.resume();
+  changed_.notify_all();
+  if (mailbox_.is_aborted() &&
+      changed_.wait_for(lock, options_.deadline, [&] { return !is_busy_; })) {
+    mailbox_.resume();
+  }
   return std::exchange(fault_, {});
+}
+
+// Who is busy may read the mailbox; nobody posts into it until the request is answered, or given up
+// and let go.
+std::optional<backend::Mailbox::Request> MissWorker::take_request() {
+  if (mailbox_.open_number() == 0) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (mailbox_.is_aborted() || !in_step_) return {};
+    is_busy_ = true;
+  }
+  auto request = mailbox_.open_request();
+  if (!request) let_go({});  // it was given up meanwhile
+  return request;
+}
+
+void MissWorker::let_go(const std::string& fault) {
+  {
+    const std::lock_guard lock(mutex_);
+    is_busy_ = false;
+    if (!fault.empty()) {
+      fault_ = fault;
+      mailbox_.abort();
+    }
+  }
+  changed_.notify_all();
 }
 
 bool MissWorker::wait_for_step() {
@@ -53,19 +83,19 @@ bool MissWorker::wait_for_step() {
 void MissWorker::work() {
   while (wait_for_step()) {
     while (in_step_) {
-      const auto request = mailbox_.open_request();
-      if (!request || mailbox_.is_aborted()) {
+      const auto request = take_request();
+      if (!request) {
         std::this_thread::yield();
         continue;
       }
+      std::string fault;
       try {
         answer(*request);
       } catch (const std::exception& e) {
-        const std::lock_guard lock(mutex_);
-        fault_ = cat("layer ", request->layer.value, ": the CPU could not compute its experts (",
-                     e.what(), ")");
-        mailbox_.abort();
+        fault = cat("layer ", request->layer.value, ": the CPU could not compute its experts (",
+                    e.what(), ")");
       }
+      let_go(fault);
     }
   }
 }
@@ -87,13 +117,13 @@ void MissWorker::watch() {
     auto since = steady_clock::now();
     std::unique_lock lock(mutex_);
     while (in_step_ && !changed_.wait_for(lock, tick, [&] { return !in_step_; })) {
-      const auto request = mailbox_.open_request();
-      if (!request || request->number != number) {
-        number = request ? request->number : 0;
+      const uint32_t open = mailbox_.open_number();
+      if (open == 0 || open != number) {
+        number = open;
         since = steady_clock::now();
       } else if (steady_clock::now() - since >= options_.deadline && !mailbox_.is_aborted()) {
-        fault_ = cat("layer ", request->layer.value, ": the CPU's workers did not answer within ",
-                     options_.deadline.count(), " ms");
+        fault_ = cat("layer ", mailbox_.newest_layer().value, ": the CPU's workers did not answer ",
+                     "within ", options_.deadline.count(), " ms");
         mailbox_.abort();
       }
     }

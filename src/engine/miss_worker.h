@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -35,8 +36,9 @@ class MissWorker {
              MissWorkerOptions options = {});
   ~MissWorker();
 
-  // Around each step. After a step whose wait was ended, end_step() makes the mailbox usable again
-  // and returns what went wrong; empty otherwise.
+  // Around each step. After a step whose wait was ended, end_step() returns what went wrong (empty
+  // otherwise), and makes the mailbox usable again as soon as the worker has let go of it. One that
+  // never does leaves all later steps to fail in the same way, but nobody hangs.
   void begin_step();
   std::string end_step();
 
@@ -47,6 +49,8 @@ class MissWorker {
   void watch();
   void answer(const backend::Mailbox::Request& request);
   bool wait_for_step();  // false: there will be none
+  std::optional<backend::Mailbox::Request> take_request();
+  void let_go(const std::string& fault);
 
   const model::Model& model_;
   backend::Mailbox& mailbox_;
@@ -55,6 +59,7 @@ class MissWorker {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<bool> in_step_ = false;
+  bool is_busy_ = false;  // with a request
   bool stopping_ = false;
   std::string fault_;  // of the worker's, or what was waited for too long
   std::atomic<int64_t> n_answered_ = 0;

@@ -61,7 +61,7 @@ uint32_t Mailbox::post(LayerId layer, std::span<const ExpertPair> pairs,
   CHECK(std::ssize(pairs) <= shape_.max_pairs && input.n_rows <= shape_.max_rows);
   CHECK(input.n_cols == shape_.n_cols);
   const int64_t n_values = input.n_rows * input.n_cols;
-  *head_ = {layer, std::ssize(pairs), input.n_rows, input.f32 != nullptr, input.q != nullptr};
+  *head_ = {std::ssize(pairs), input.n_rows, input.f32 != nullptr, input.q != nullptr};
   std::ranges::copy(pairs, pairs_);
   if (input.f32) std::copy_n(input.f32, n_values, input_.f32);
   if (input.q) {
@@ -69,7 +69,9 @@ uint32_t Mailbox::post(LayerId layer, std::span<const ExpertPair> pairs,
     std::copy_n(input.d, n_values / 32, input_.d);
     std::copy_n(input.y, n_values / 32, input_.y);
   }
-  const uint32_t number = words().posted.load(std::memory_order_relaxed) + 1;
+  words().layer.store(layer.value, std::memory_order_relaxed);
+  uint32_t number = words().posted.load(std::memory_order_relaxed) + 1;
+  if (number == 0) number = 1;  // 0 means none
   words().posted.store(number, std::memory_order_release);
   return number;
 }
@@ -82,10 +84,15 @@ bool Mailbox::wait(uint32_t number) const {
   return true;
 }
 
-std::optional<Mailbox::Request> Mailbox::open_request() const {
+uint32_t Mailbox::open_number() const {
   const uint32_t number = words().posted.load(std::memory_order_acquire);
-  if (number == words().answered.load(std::memory_order_relaxed)) return {};
-  Request request{number, head_->layer, {pairs_, static_cast<size_t>(head_->n_pairs)}, input_};
+  return number == words().answered.load(std::memory_order_relaxed) ? 0 : number;
+}
+
+std::optional<Mailbox::Request> Mailbox::open_request() const {
+  const uint32_t number = open_number();
+  if (number == 0) return {};
+  Request request{number, newest_layer(), {pairs_, static_cast<size_t>(head_->n_pairs)}, input_};
   request.input.n_rows = head_->n_rows;
   if (!head_->has_f32) request.input.f32 = nullptr;
   if (!head_->has_q) request.input.q = nullptr, request.input.d = request.input.y = nullptr;

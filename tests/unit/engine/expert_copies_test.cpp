@@ -28,9 +28,9 @@ struct World {
   explicit World(int n_slots_per_layer, const RamDeviceOptions& options = device_options())
       : file("qwen3moe", "Q4_K_M"),
         device(options),
-        main(device.make_stream("main")),
         cache(cache_options(n_slots_per_layer)),
         slots(device, *file, cache),
+        main(device.make_stream("main")),
         copies(device, *main, slots, *file, cache, {.poison = true}) {}
 
   policy::CacheOptions cache_options(int n_slots) const {
@@ -89,9 +89,9 @@ struct World {
 
   OpenModel file;
   RamDevice device;
-  std::unique_ptr<backend::Stream> main;
   policy::ExpertCache cache;
   ExpertSlots slots;
+  std::unique_ptr<backend::Stream> main;
   ExpertCopies copies;
 };
 
