@@ -9,6 +9,7 @@ namespace sluice::backend::cpu {
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvxVnniKernels;
 extern const Kernels kAvx512Kernels;
+extern const Kernels kNeonKernels;
 
 // Whether this CPU fetches a stripe ahead by itself better than we could ask it to: AMD's does
 // (Zen 4, Q8_0: 93 % of the read bandwidth, with our fetches 68), Intel's does not (Sapphire

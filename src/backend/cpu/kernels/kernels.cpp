@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/kernels/kernels.h"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 #include <vector>
 
 #include "backend/cpu/kernels/families.h"
@@ -82,6 +86,8 @@ std::vector<Kernels> find_usable() {
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
     usable.push_back(kAvx512Kernels);
   }
+#elif defined(__aarch64__)
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) usable.push_back(kNeonKernels);
 #endif
   return usable;
 }

@@ -1,5 +1,5 @@
 // Rows as lanes: what the kernels need of a vector of 32-bit lanes. A model of it (lanes_256.h,
-// avx512.cpp) is a struct Lanes with
+// lanes_neon.h, avx512.cpp) is a struct Lanes with
 //
 //   kRows               rows at a time = lanes
 //   kTokens             input rows at a time that keep the registers busy without spilling
