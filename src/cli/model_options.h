@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/model_registry.h"
 #include "sluice/sluice.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace sluice::cli {
 

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +12,10 @@
 #include "cli/text_model.h"
 #include "sampler/options.h"
 #include "text/grammar/matcher.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/simulate_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 

@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/simulate_runs.h"
+
+namespace CLI {
+class App;
+}
 
 namespace sluice::cli {
 

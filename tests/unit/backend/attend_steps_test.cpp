@@ -22,7 +22,7 @@ std::vector<AttentionShape> shapes() {
   return out;
 }
 
-struct Division {
+struct Schedule {
   int page_tokens = 4;
   int n_threads = 2;
   int step = 1;  // rows at a time
@@ -30,7 +30,7 @@ struct Division {
 };
 
 // One sequence of 13 in such a division.
-Rows run_alone(const Attention& attention, const Rows& qkv, const Division& d) {
+Rows run_alone(const Attention& attention, const Rows& qkv, const Schedule& d) {
   ThreadPool pool(d.n_threads);
   const auto ops = make_cpu_ops(pool);
   const int n = static_cast<int>(qkv.n_rows);
@@ -47,14 +47,14 @@ TEST(AttendSteps, NoDivisionIntoPagesStepsOrThreadsChangesABit) {
     const Attention attention(shape);
     const Rows qkv = attention.random_qkv(13, 21);
     const Rows expected = run_alone(attention, qkv, {});
-    for (const Division& d : {
-             Division{.page_tokens = 1},
-             Division{.page_tokens = 64},
-             Division{.page_tokens = 5, .page_seed = 9},
-             Division{.n_threads = 1, .step = 13},
-             Division{.n_threads = 3, .step = 13},
-             Division{.page_tokens = 3, .n_threads = 5, .step = 7},
-             Division{.n_threads = 2, .step = 2},
+    for (const Schedule& d : {
+             Schedule{.page_tokens = 1},
+             Schedule{.page_tokens = 64},
+             Schedule{.page_tokens = 5, .page_seed = 9},
+             Schedule{.n_threads = 1, .step = 13},
+             Schedule{.n_threads = 3, .step = 13},
+             Schedule{.page_tokens = 3, .n_threads = 5, .step = 7},
+             Schedule{.n_threads = 2, .step = 2},
          }) {
       expect_same_bits(expected.values, run_alone(attention, qkv, d).values,
                        describe(shape) + " pages of " + std::to_string(d.page_tokens) +

@@ -17,7 +17,7 @@ namespace {
 
 using quant::Type;
 
-struct Case {
+struct ExpertsCase {
   Type gate, up, down;
   int64_t d_model = 256, d_ff = 256;
   int n_experts = 8, n_used = 3;
@@ -25,14 +25,14 @@ struct Case {
   Type shared = Type::f32;
 };
 
-std::string describe(const Case& c) {
+std::string describe(const ExpertsCase& c) {
   return name_of(c.gate) + "/" + name_of(c.up) + "/" + name_of(c.down) + " [" +
          std::to_string(c.d_model) + ", " + std::to_string(c.d_ff) + "]" +
          (c.d_ff_shared > 0 ? " shared " + name_of(c.shared) : "");
 }
 
 struct ExpertWeights {
-  explicit ExpertWeights(const Case& c)
+  explicit ExpertWeights(const ExpertsCase& c)
       : gate(c.gate, {c.d_model, c.d_ff, c.n_experts}, 111, 0.1f),
         up(c.up, {c.d_model, c.d_ff, c.n_experts}, 112, 0.1f),
         down(c.down, {c.d_ff, c.d_model, c.n_experts}, 113, 0.1f),
@@ -110,8 +110,8 @@ Rows run_rows(Ops& ops, const ExpertsView& experts, const Rows& a, const Routing
   return out;
 }
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> kCases = {
+const std::vector<ExpertsCase>& cases() {
+  static const std::vector<ExpertsCase> kCases = {
       {Type::q4_k, Type::q4_k, Type::q6_k},
       {Type::q4_k, Type::q5_k, Type::q4_k, 512, 256, 8, 2, 256, Type::q8_0},
       {Type::q2_k, Type::q3_k, Type::q5_k},
@@ -131,7 +131,7 @@ const std::vector<Case>& cases() {
 }
 
 TEST(Experts, EqualTheLiteralContractForOneTokenToSixteen) {
-  for (const Case& c : cases()) {
+  for (const ExpertsCase& c : cases()) {
     const ExpertWeights weights(c);
     for (int64_t n_rows = 1; n_rows <= 16; ++n_rows) {
       if (n_rows > 3 && n_rows % 5 != 1) continue;  // 1, 2, 3, 6, 11, 16
@@ -160,7 +160,7 @@ TEST(Experts, NoNumberOfThreadsAndNoSplitOfTheRowsChangesABit) {
     int64_t n_rows;
     const std::vector<int64_t>& order;
   };
-  for (const Case& c : cases()) {
+  for (const ExpertsCase& c : cases()) {
     const ExpertWeights weights(c);
     const Rows a = Rows::random(kRows, c.d_model, 121), x = Rows::random(kRows, c.d_model, 141);
     const Routing routing = Routing::random(kRows, c.n_used, c.n_experts, 161);
@@ -186,7 +186,7 @@ TEST(Experts, NoNumberOfThreadsAndNoSplitOfTheRowsChangesABit) {
 
 // All rows on one expert, and each row on its own: the two extremes of grouping.
 TEST(Experts, NoGroupingOfTokensChangesABit) {
-  for (const Case& c : cases()) {
+  for (const ExpertsCase& c : cases()) {
     const ExpertWeights weights(c);
     const int64_t n_rows = c.n_experts;
     const Rows a = Rows::random(n_rows, c.d_model, 122), x = Rows::random(n_rows, c.d_model, 142);
@@ -211,7 +211,7 @@ TEST(Experts, OneObjectMayServeLayersOfDifferentShapes) {
   ThreadPool pool(2);
   const auto ops = make_cpu_ops(pool);
   for (const int64_t n_rows : {16, 1, 5}) {
-    for (const Case& c : cases()) {
+    for (const ExpertsCase& c : cases()) {
       const ExpertWeights weights(c);
       const Rows a = Rows::random(n_rows, c.d_model, 123), x = Rows::random(n_rows, c.d_model, 143);
       Routing routing = Routing::random(n_rows, c.n_used, c.n_experts, 163);
@@ -225,7 +225,7 @@ TEST(Experts, OneObjectMayServeLayersOfDifferentShapes) {
 }
 
 TEST(ExpertsDeathTest, StopsAtAnExpertThatDoesNotExist) {
-  const Case c{Type::f32, Type::f32, Type::f32, 8, 8};
+  const ExpertsCase c{Type::f32, Type::f32, Type::f32, 8, 8};
   const ExpertWeights weights(c);
   ThreadPool pool(1);
   const auto ops = make_cpu_ops(pool);

@@ -14,7 +14,7 @@ namespace {
 
 using quant::Type;
 
-struct Case {
+struct RouteCase {
   Type type = Type::f32;
   int n_experts = 16;
   int n_used = 4;
@@ -23,13 +23,13 @@ struct Case {
   int64_t n_cols = 64;
 };
 
-std::string describe(const Case& c) {
+std::string describe(const RouteCase& c) {
   return name_of(c.type) + " " + std::to_string(c.n_used) + " of " + std::to_string(c.n_experts) +
          (c.renormalize ? " renormalised" : "");
 }
 
 struct RouteRun {
-  explicit RouteRun(const Case& c)
+  explicit RouteRun(const RouteCase& c)
       : x(Rows::random(c.n_rows, c.n_cols, 101)),
         router(c.type, {c.n_cols, c.n_experts}, 102),
         norm_weight(random_norm_weight(c.n_cols, 103)),
@@ -37,7 +37,7 @@ struct RouteRun {
         input(c.n_rows, c.n_cols),
         routing(c.n_rows, c.n_used) {}
 
-  void start(const Case& c) {
+  void start(const RouteCase& c) {
     ThreadPool pool(3);
     make_cpu_ops(pool)->route(x.view(), norm(),
                               {router.view(), c.n_used, c.renormalize, shared_gate.data()},
@@ -67,7 +67,7 @@ std::vector<size_t> best_of(const BoundedRow& p, size_t n_used, const std::strin
 
 // Renormalised weights are divided by a sum that has the errors of all of them and n_used
 // roundings.
-void check_route(const Case& c) {
+void check_route(const RouteCase& c) {
   RouteRun run(c);
   run.start(c);
   const auto n_used = static_cast<size_t>(c.n_used);
@@ -120,7 +120,7 @@ TEST(Route, ChoosesTheLargestOfTheSoftmaxBestFirst) {
 // sigmoid(gate . h): the error of the product goes through with a slope of at most 1/4; then exp
 // (2.2 units), 1 + and 1 /.
 TEST(Route, GivesTheSharedExpertTheSigmoidOfItsGate) {
-  const Case c{.n_rows = 7};
+  const RouteCase c{.n_rows = 7};
   RouteRun run(c);
   run.start(c);
   BoundedRow expected;
@@ -140,7 +140,7 @@ TEST(Route, GivesTheSharedExpertTheSigmoidOfItsGate) {
 }
 
 TEST(Route, WithoutASharedGateItsWeightsStayUntouched) {
-  const Case c;
+  const RouteCase c;
   RouteRun run(c);
   ThreadPool pool(1);
   make_cpu_ops(pool)->route(run.x.view(), run.norm(), {run.router.view(), c.n_used, false, nullptr},
@@ -150,7 +150,7 @@ TEST(Route, WithoutASharedGateItsWeightsStayUntouched) {
 }
 
 TEST(Route, GivesTheNormInBothFormsToTheBit) {
-  const Case c{.n_rows = 9, .n_cols = 96};
+  const RouteCase c{.n_rows = 9, .n_cols = 96};
   RouteRun run(c);
   run.start(c);
   for (int64_t r = 0; r < c.n_rows; ++r) {
@@ -171,7 +171,7 @@ TEST(Route, GivesTheNormInBothFormsToTheBit) {
 
 TEST(Route, WritesOnlyTheFormsItIsAskedFor) {
   for (const bool wants_f32 : {false, true}) {
-    const Case c;
+    const RouteCase c;
     RouteRun run(c);
     const ExpertInput before = run.input;
     ExpertInputView a = run.input.view();
@@ -188,7 +188,7 @@ TEST(Route, WritesOnlyTheFormsItIsAskedFor) {
 
 // Experts 3, 5 and 11 have one row, as have 0 and 15: each pair of twins stands in order.
 TEST(Route, EqualExpertsStandInTheOrderOfTheirNumbers) {
-  const Case c{.n_experts = 16, .n_used = 16, .n_rows = 20};
+  const RouteCase c{.n_experts = 16, .n_used = 16, .n_rows = 20};
   RouteRun run(c);
   for (const auto& [from, to] : {std::pair(11, 3), {11, 5}, {15, 0}}) {
     std::memcpy(run.router.row(to), run.router.row(from), run.router.row_bytes());

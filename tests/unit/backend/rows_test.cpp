@@ -16,7 +16,7 @@ namespace {
 using quant::Type;
 
 constexpr int64_t kRows = 33, kCols = 256;
-constexpr Type kTypes[] = {Type::f32, Type::f16, Type::bf16, Type::q8_0, Type::q4_k, Type::q6_k};
+constexpr Type kRowTypes[] = {Type::f32, Type::f16, Type::bf16, Type::q8_0, Type::q4_k, Type::q6_k};
 
 // An operation on some of 33 rows, its result as rows of plain floats.
 using Operation = std::function<Rows(Ops& ops, std::span<const int64_t> which)>;
@@ -46,7 +46,7 @@ void expect_rows_do_not_meet(const Operation& operation, const std::string& what
 }
 
 TEST(RowsDoNotMeet, InEmbed) {
-  for (const Type type : kTypes) {
+  for (const Type type : kRowTypes) {
     const Weight table(type, {kCols, 50}, 1);
     expect_rows_do_not_meet(
         [&](Ops& ops, std::span<const int64_t> which) {
@@ -63,7 +63,7 @@ TEST(RowsDoNotMeet, InEmbed) {
 TEST(RowsDoNotMeet, InProjectInAndProjectAdd) {
   const Rows x = Rows::random(kRows, kCols, 2), before = Rows::random(kRows, 45, 3);
   const std::vector<float> norm = random_norm_weight(kCols, 4), bias = random_values(45, 5);
-  for (const Type type : kTypes) {
+  for (const Type type : kRowTypes) {
     const Weight w(type, {kCols, 45}, 6), other(Type::q8_0, {kCols, 5}, 7);
     const std::vector<Projection> projections = {{w.view(), bias.data()}, {other.view(), nullptr}};
     expect_rows_do_not_meet(
@@ -88,7 +88,7 @@ TEST(RowsDoNotMeet, InProjectInAndProjectAdd) {
 TEST(RowsDoNotMeet, InLogits) {
   const Rows x = Rows::random(kRows, kCols, 8);
   const std::vector<float> norm = random_norm_weight(kCols, 9);
-  for (const Type type : kTypes) {
+  for (const Type type : kRowTypes) {
     const Weight output(type, {kCols, 70}, 10);
     expect_rows_do_not_meet(
         [&](Ops& ops, std::span<const int64_t> which) {
@@ -107,7 +107,7 @@ TEST(RowsDoNotMeet, InRoute) {
   const Rows x = Rows::random(kRows, kCols, 11);
   const std::vector<float> norm = random_norm_weight(kCols, 12);
   const std::vector<float> gate = random_values(kCols, 13, 0.1f);
-  for (const Type type : kTypes) {
+  for (const Type type : kRowTypes) {
     const Weight router(type, {kCols, 30}, 14);
     expect_rows_do_not_meet(
         [&](Ops& ops, std::span<const int64_t> which) {

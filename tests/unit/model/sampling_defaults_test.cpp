@@ -21,7 +21,7 @@ gguf::Metadata with(std::initializer_list<std::pair<const char*, gguf::Value>> e
   return m;
 }
 
-std::string error_of(const gguf::Metadata& m) {
+std::string refusal_of(const gguf::Metadata& m) {
   try {
     read_sampling_defaults(m);
   } catch (const Error& e) {
@@ -118,9 +118,9 @@ TEST(SamplingDefaults, AreRefusedWithFileAndKey) {
              {"tokenizer.ggml.tokens", std::vector<std::string>{"a", "b"}}}),
        "m.gguf: key 'tokenizer.ggml.suppress_tokens' is 2; expected an integer from 0 to 1"},
   };
-  for (const auto& [metadata, expected] : cases) EXPECT_EQ(error_of(metadata), expected);
+  for (const auto& [metadata, expected] : cases) EXPECT_EQ(refusal_of(metadata), expected);
   const std::string text =
-      error_of(with({{"general.sampling.sequence", std::string("top_k;no\nsuch")}}));
+      refusal_of(with({{"general.sampling.sequence", std::string("top_k;no\nsuch")}}));
   EXPECT_EQ(text.find("m.gguf: key 'general.sampling.sequence' is no list of samplers: unknown "
                       "sampler 'no?such'; expected one of "),
             0u)

@@ -11,7 +11,7 @@
 namespace sluice::quant {
 namespace {
 
-uint32_t bits_of(float x) { return std::bit_cast<uint32_t>(x); }
+uint32_t float_bits(float x) { return std::bit_cast<uint32_t>(x); }
 
 // The contract's text with its numbers, ldexp in place of the integer add.
 float literal_exp(float t) {
@@ -31,14 +31,16 @@ float literal_exp(float t) {
 // Every `stride`-th float of [-87, 88].
 template <typename Check>
 void sweep(uint32_t stride, Check check) {
-  for (uint32_t bits = 0; bits <= bits_of(88.0f); bits += stride) check(std::bit_cast<float>(bits));
-  for (uint32_t bits = 0; bits <= bits_of(87.0f); bits += stride)
+  for (uint32_t bits = 0; bits <= float_bits(88.0f); bits += stride)
+    check(std::bit_cast<float>(bits));
+  for (uint32_t bits = 0; bits <= float_bits(87.0f); bits += stride)
     check(-std::bit_cast<float>(bits));
 }
 
 TEST(Exp, EqualsTheLiteralContractBitForBit) {
-  sweep(2003,
-        [](float t) { ASSERT_EQ(bits_of(contract_exp(t)), bits_of(literal_exp(t))) << "t " << t; });
+  sweep(2003, [](float t) {
+    ASSERT_EQ(float_bits(contract_exp(t)), float_bits(literal_exp(t))) << "t " << t;
+  });
 }
 
 TEST(Exp, IsWithin1Point1UlpOfTheTrueExponential) {
@@ -57,10 +59,10 @@ TEST(Exp, IsOneAtZeroAndConstantBeyondTheClamp) {
   EXPECT_EQ(contract_exp(0.0f), 1.0f);
   EXPECT_EQ(contract_exp(-0.0f), 1.0f);
   for (const float t : {88.0f, 88.5f, 100.0f, 1e30f, INFINITY}) {
-    EXPECT_EQ(bits_of(contract_exp(t)), bits_of(contract_exp(88.0f))) << "t " << t;
+    EXPECT_EQ(float_bits(contract_exp(t)), float_bits(contract_exp(88.0f))) << "t " << t;
   }
   for (const float t : {-87.0f, -87.5f, -104.0f, -1e30f, -INFINITY}) {
-    EXPECT_EQ(bits_of(contract_exp(t)), bits_of(contract_exp(-87.0f))) << "t " << t;
+    EXPECT_EQ(float_bits(contract_exp(t)), float_bits(contract_exp(-87.0f))) << "t " << t;
   }
   EXPECT_TRUE(std::isnormal(contract_exp(-87.0f)));
   EXPECT_TRUE(std::isfinite(contract_exp(88.0f)));
@@ -101,7 +103,7 @@ TEST(SwiGlu, DividesFirstAndMultipliesThen) {
   for (size_t i = 0; i < n; ++i) {
     const float g = gate[i];
     const float quotient = g / (1.0f + literal_exp(-g));
-    ASSERT_EQ(bits_of(h[i]), bits_of(quotient * up[i])) << "i " << i << " g " << g;
+    ASSERT_EQ(float_bits(h[i]), float_bits(quotient * up[i])) << "i " << i << " g " << g;
     n_other_order += h[i] != sigmoid(g) * (g * up[i]);
     const double exact = g / (1.0 + std::exp(-static_cast<double>(g))) * up[i];
     ASSERT_NEAR(h[i], exact, 4 * 0x1p-23 * std::abs(exact) + 1e-35) << "i " << i << " g " << g;

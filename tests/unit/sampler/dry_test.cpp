@@ -15,7 +15,7 @@ namespace {
 using Tokens = std::vector<TokenId>;
 using Lengths = std::map<TokenId, size_t>;  // token -> length of the repetition it would continue
 
-constexpr TokenId kVocab = 12;
+constexpr TokenId kDryVocab = 12;
 
 // multiplier 1 and base 2 make penalties that are exact powers of 2.
 Lengths lengths(const Tokens& text, DryOptions options) {
@@ -23,8 +23,8 @@ Lengths lengths(const Tokens& text, DryOptions options) {
   options.base = 2.0f;
   History history(options.last_n);
   for (const TokenId id : text) history.push(id);
-  Candidates c = load(std::vector<float>(kVocab, 0.0f));
-  Dry dry(options, kVocab);
+  Candidates c = load(std::vector<float>(kDryVocab, 0.0f));
+  Dry dry(options, kDryVocab);
   dry.penalise(c, history);
   Lengths found;
   for (size_t id = 0; id < c.size(); ++id) {
@@ -88,8 +88,8 @@ TEST(Dry, FollowsItsFormula) {
       for (size_t i = 0; i < n_repeated; ++i) history.push(static_cast<TokenId>(1 + i % 4));
       if (next >= 0) history.push(next);
     }
-    Candidates c = load(std::vector<float>(kVocab, 0.5f));
-    Dry(options, kVocab).penalise(c, history);
+    Candidates c = load(std::vector<float>(kDryVocab, 0.5f));
+    Dry(options, kDryVocab).penalise(c, history);
     EXPECT_EQ(c.logits()[9], c.logits()[10]) << "both followed";
     return 0.5 - c.logits()[9];
   };
@@ -104,16 +104,16 @@ TEST(Dry, FollowsItsFormula) {
 }
 
 TEST(Dry, LeavesNothingBehindForTheNextToken) {
-  Dry dry({.multiplier = 1.0f, .base = 2.0f}, kVocab);
+  Dry dry({.multiplier = 1.0f, .base = 2.0f}, kDryVocab);
   History history(64);
   for (const TokenId id : {1, 2, 3, 1, 2}) history.push(id);
   for (int i = 0; i < 2; ++i) {
-    Candidates c = load(std::vector<float>(kVocab, 0.0f));
+    Candidates c = load(std::vector<float>(kDryVocab, 0.0f));
     dry.penalise(c, history);
     EXPECT_EQ(c.logits()[3], -1.0f) << i;
   }
   history.push(7);
-  Candidates c = load(std::vector<float>(kVocab, 0.0f));
+  Candidates c = load(std::vector<float>(kDryVocab, 0.0f));
   dry.penalise(c, history);
   EXPECT_EQ(c.logits()[3], 0.0f);
 }

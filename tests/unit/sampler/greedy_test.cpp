@@ -4,15 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <vector>
 
 #include "base/random.h"
+#include "sampler/lanes.h"
 
 namespace sluice::sampler {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 TEST(Greedy, TakesTheLargestAndOfEqualOnesTheFirst) {
   struct Case {

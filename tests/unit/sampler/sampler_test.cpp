@@ -20,7 +20,7 @@ SamplerOptions plain(const char* stages = "") {
   return {.temp = 1.0f, .seed = 42, .stages = parse_stage_letters(stages)};
 }
 
-Ids ids_of(const Sampler& sampler) {
+Ids ids_left(const Sampler& sampler) {
   Ids ids;
   for (const Candidate& c : sampler.candidates()) ids.insert(static_cast<size_t>(c.id));
   return ids;
@@ -29,7 +29,7 @@ Ids ids_of(const Sampler& sampler) {
 Ids candidates_of(const SamplerOptions& options, const std::vector<float>& logits) {
   Sampler sampler(options, static_cast<int>(logits.size()));
   sampler.sample(logits);
-  return ids_of(sampler);
+  return ids_left(sampler);
 }
 
 std::vector<TokenId> draw(Sampler& sampler, const std::vector<float>& logits, int n) {
@@ -93,8 +93,8 @@ TEST(Sampler, ShowsWhatItDrewFrom) {
   options.temp = 0.5f;
   Sampler sampler(options, 5);
   const TokenId id = sampler.sample(logits);
-  ASSERT_EQ(ids_of(sampler), (Ids{1, 2, 4}));
-  EXPECT_TRUE(ids_of(sampler).contains(static_cast<size_t>(id)));
+  ASSERT_EQ(ids_left(sampler), (Ids{1, 2, 4}));
+  EXPECT_TRUE(ids_left(sampler).contains(static_cast<size_t>(id)));
   const double z = 2.0 + std::exp(-2.0);
   EXPECT_NEAR(sampler.candidates()[0].p, 1.0 / z, 1e-6);
   EXPECT_NEAR(sampler.candidates()[1].p, std::exp(-2.0) / z, 1e-6);
@@ -138,7 +138,7 @@ TEST(Sampler, PenaltiesMayComeBeforeOrAfterTruncation) {
     Sampler sampler(options, 4);
     sampler.accept(0);
     sampler.sample(logits);
-    return ids_of(sampler);
+    return ids_left(sampler);
   };
   EXPECT_EQ(after_zero("ek"), (Ids{1, 2}));
   EXPECT_EQ(after_zero("ke"), (Ids{0, 1}));

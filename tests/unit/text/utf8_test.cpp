@@ -11,7 +11,7 @@
 namespace sluice::text {
 namespace {
 
-struct Case {
+struct Utf8Case {
   const char* name;
   std::string bytes;
   Utf8State state;
@@ -34,7 +34,7 @@ TEST(Utf8, EveryCharacterIsCompleteAndItsBeginningsAreIncomplete) {
 }
 
 TEST(Utf8, WhatIsNoCharacterIsInvalidUpToTheByteThatShowsIt) {
-  const Case cases[] = {
+  const Utf8Case cases[] = {
       {"a continuation byte", "\x80", Utf8State::invalid, 1},
       {"C0, always too long", "\xc0\x80", Utf8State::invalid, 1},
       {"C1, always too long", "\xc1\xbf", Utf8State::invalid, 1},
@@ -56,7 +56,7 @@ TEST(Utf8, WhatIsNoCharacterIsInvalidUpToTheByteThatShowsIt) {
       {"a surrogate's beginning that is the end", "\xed", Utf8State::incomplete, 1},
       {"three of four bytes", "\xf0\x9f\x98", Utf8State::incomplete, 3},
   };
-  for (const Case& c : cases) {
+  for (const Utf8Case& c : cases) {
     const Utf8Unit unit = next_utf8(c.bytes);
     EXPECT_EQ(unit.state, c.state) << c.name;
     EXPECT_EQ(unit.n_bytes, c.n_bytes) << c.name;

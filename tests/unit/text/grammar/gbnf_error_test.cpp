@@ -12,17 +12,17 @@ namespace {
 
 using test::gbnf_error;
 
-struct Case {
+struct WrongGrammar {
   std::string grammar;
   std::string error;
 };
 
-void check(std::initializer_list<Case> cases) {
-  for (const Case& c : cases) EXPECT_EQ(gbnf_error(c.grammar), c.error) << c.grammar;
+void check_errors(std::initializer_list<WrongGrammar> cases) {
+  for (const WrongGrammar& c : cases) EXPECT_EQ(gbnf_error(c.grammar), c.error) << c.grammar;
 }
 
 TEST(GbnfError, SaysLineAndColumnOfWhatIsWrong) {
-  check({
+  check_errors({
       {"root ::= \"a",
        "grammar, line 1, column 12: found the end of the grammar, expected the closing \" "
        "of a literal"},
@@ -55,7 +55,7 @@ TEST(GbnfError, SaysLineAndColumnOfWhatIsWrong) {
 }
 
 TEST(GbnfError, RefusesBadCounts) {
-  check({
+  check_errors({
       {"root ::= \"a\"{",
        "grammar, line 1, column 14: found the end of the grammar, expected a count"},
       {"root ::= \"a\"{x}", "grammar, line 1, column 14: found x, expected a count"},
@@ -75,7 +75,7 @@ TEST(GbnfError, RefusesBadCounts) {
 }
 
 TEST(GbnfError, RefusesBadEscapes) {
-  check({
+  check_errors({
       {R"(root ::= "\q")",
        "grammar, line 1, column 11: found an unknown escape, expected one of \\n \\r "
        "\\t \\\\ \\\" \\[ \\] \\- \\^ \\xHH \\uHHHH \\UHHHHHHHH"},
@@ -90,7 +90,7 @@ TEST(GbnfError, RefusesBadEscapes) {
 }
 
 TEST(GbnfError, RefusesTextThatIsNotUtf8) {
-  check({
+  check_errors({
       {"root ::= \"a\"\nb ::= \"\xff\"",
        "grammar, line 2, column 8: found a byte that is not UTF-8; save the grammar as UTF-8"},
       {"root ::= \"\xc3",
@@ -100,7 +100,7 @@ TEST(GbnfError, RefusesTextThatIsNotUtf8) {
 }
 
 TEST(GbnfError, NamesRulesThatAreMissingOrThereTwice) {
-  check({
+  check_errors({
       {"",
        "grammar, line 1, column 1: found no rule called root, where every grammar begins; add one"},
       {"a ::= \"x\"\n",
@@ -114,7 +114,7 @@ TEST(GbnfError, NamesRulesThatAreMissingOrThereTwice) {
 
 TEST(GbnfError, NamesTheRulesOfALeftRecursion) {
   const std::string advice = "; write the repetition with * or put text first";
-  check({
+  check_errors({
       {"root ::= root \"a\" | \"b\"",
        "left recursion: root refers to itself before any text (root -> root)" + advice},
       {"root ::= \"x\" expr\nexpr ::= term \"+\" expr | term\nterm ::= (expr \"*\")? expr | \"1\"",
@@ -129,7 +129,7 @@ TEST(GbnfError, NamesTheRulesOfALeftRecursion) {
 
 TEST(GbnfError, NamesTheRuleThatCannotEnd) {
   const std::string text = " has no end or contradicts itself; give it an alternative that ends";
-  check({
+  check_errors({
       {"root ::= \"a\" root", "nothing can ever match the grammar: root" + text},
       {"root ::= \"a\" b\nb ::= \"c\" b2 .{9}\nb2 ::= \"x\" [] .*",
        "nothing can ever match the grammar: b2" + text},

@@ -14,14 +14,14 @@ namespace {
 
 using test::gbnf_verdict;
 
-struct Case {
+struct MatchCase {
   std::string grammar;
   std::vector<std::string> matches;
   std::vector<std::string> others;  // beginnings of matches, or refused
 };
 
-void check(const std::vector<Case>& cases) {
-  for (const Case& c : cases) {
+void check(const std::vector<MatchCase>& cases) {
+  for (const MatchCase& c : cases) {
     for (const std::string& text : c.matches) {
       EXPECT_EQ(gbnf_verdict(c.grammar, text), "match") << c.grammar << "\ntext: " << text;
     }

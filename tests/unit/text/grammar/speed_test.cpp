@@ -31,7 +31,7 @@ double microseconds() {
   return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
 }
 
-struct Case {
+struct SpeedCase {
   const char* name;
   Grammar (*compile)(std::string_view);
   std::string text;
@@ -121,7 +121,7 @@ TokenId choose(const std::vector<uint64_t>& bits, const TokenTrie& trie, test::D
   return allowed.empty() ? -1 : allowed[dice.roll(allowed.size())];
 }
 
-Summary measure(const Case& c, const std::shared_ptr<const TokenTrie>& trie) {
+Summary measure(const SpeedCase& c, const std::shared_ptr<const TokenTrie>& trie) {
   const auto end = static_cast<TokenId>(trie->n_tokens() - 1);
   const double begin = microseconds();
   const auto grammar = std::make_shared<const Grammar>(c.compile(c.text));
@@ -160,7 +160,7 @@ TEST(GrammarSpeed, MasksTakeLessThan300MicrosecondsInTheMedian) {
   auto tokens = test::natural_vocabulary(kTokens - 1);
   tokens.emplace_back();  // the end token
   const auto trie = std::make_shared<const TokenTrie>(std::move(tokens));
-  const std::vector<Case> cases = {
+  const std::vector<SpeedCase> cases = {
       {"JSON as GBNF", from_gbnf, std::string(kJsonGbnf)},
       {"program as GBNF", from_gbnf, std::string(kProgramGbnf)},
       {"any JSON object", any_object, ""},
@@ -172,7 +172,7 @@ TEST(GrammarSpeed, MasksTakeLessThan300MicrosecondsInTheMedian) {
   };
   std::printf("%-22s %8s %10s %10s %10s %10s %10s\n", "grammar", "states", "compile/ms",
               "median/us", "p95/us", "max/us", "mean/us");
-  for (const Case& c : cases) {
+  for (const SpeedCase& c : cases) {
     const Summary s = measure(c, trie);
     std::printf("%-22s %8zu %10.1f %10.1f %10.1f %10.1f %10.1f\n", c.name, s.n_states, s.compile_ms,
                 s.median, s.p95, s.max, s.mean);

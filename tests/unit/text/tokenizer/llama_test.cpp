@@ -10,9 +10,6 @@
 namespace sluice::text {
 namespace {
 
-constexpr EncodeOptions kPlain = {.add_special = false, .parse_special = false};
-constexpr EncodeOptions kParsed = {.add_special = false, .parse_special = true};
-
 // "▁" and words of it, for llama.
 #define SP "\xe2\x96\x81"
 TokenizerData llama_data() {

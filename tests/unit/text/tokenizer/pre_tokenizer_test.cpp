@@ -22,7 +22,7 @@ Pieces split(std::string_view name, std::string_view text) {
   return pieces;
 }
 
-struct Case {
+struct SplitCase {
   std::vector<const char*> names;
   const char* text;
   Pieces pieces;
@@ -39,7 +39,7 @@ const std::vector<const char*> kDigitsFirst = {"starcoder", "refact", "smollm", 
 // é as a letter and a mark, U+0301.
 #define E_MARK "e\xcc\x81"
 
-const Case kCases[] = {
+const SplitCase kCases[] = {
     {kQwen2, "Don't STOP'LL 123", {"Don", "'t", " STOP", "'LL", " ", "1", "2", "3"}},
     {kQwen2, "caf" E_MARK "s", {"cafe", "\xcc\x81s"}},
     {kQwen2, "a  b\n\n c \n", {"a", " ", " b", "\n\n", " c", " \n"}},
@@ -87,7 +87,7 @@ const Case kCases[] = {
 #undef E_MARK
 
 TEST(PreTokenizer, CutsWhereItsFamilyDoes) {
-  for (const Case& c : kCases) {
+  for (const SplitCase& c : kCases) {
     for (const char* name : c.names) {
       EXPECT_EQ(split(name, c.text), c.pieces) << name << ": " << c.text;
     }
@@ -96,7 +96,7 @@ TEST(PreTokenizer, CutsWhereItsFamilyDoes) {
 
 TEST(PreTokenizer, EveryKnownNameHasAnExample) {
   std::map<std::string_view, int> n_examples;
-  for (const Case& c : kCases) {
+  for (const SplitCase& c : kCases) {
     for (const char* name : c.names) ++n_examples[name];
   }
   for (const std::string_view name : PreTokenizer::names()) EXPECT_GE(n_examples[name], 2) << name;

@@ -14,11 +14,16 @@
 
 #include "text/tokenizer/bpe.h"
 #include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/tokenizer_data.h"
 
 namespace sluice::text {
 
 using Ids = std::vector<TokenId>;
+
+inline constexpr EncodeOptions kPlain = {.add_special = false, .parse_special = false};
+inline constexpr EncodeOptions kParsed = {.add_special = false, .parse_special = true};
+inline constexpr EncodeOptions kWhole = {.add_special = true, .parse_special = true};
 
 inline TokenId add_token(TokenizerData& data, std::string text,
                          TokenKind kind = TokenKind::normal) {

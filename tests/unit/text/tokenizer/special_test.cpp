@@ -25,7 +25,7 @@ std::ostream& operator<<(std::ostream& to, const Fragment& f) {
 namespace {
 
 using Fragments = std::vector<Fragment>;
-constexpr TokenId kPlain = Fragment::kPlain;
+constexpr TokenId kNoToken = Fragment::kPlain;
 
 SpecialTokens of(std::initializer_list<std::pair<const char*, TokenId>> texts) {
   SpecialTokens tokens;
@@ -39,15 +39,15 @@ SpecialTokens of(std::initializer_list<std::pair<const char*, TokenId>> texts) {
 Fragments cut_plainly(std::vector<std::pair<std::string, TokenId>> tokens, std::string_view text) {
   std::ranges::sort(tokens,
                     [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
-  Fragments fragments = {{kPlain, text}};
+  Fragments fragments = {{kNoToken, text}};
   for (const auto& [word, id] : tokens) {
     Fragments next;
     for (const Fragment& f : fragments) {
       std::string_view rest = f.text;
-      while (f.token == kPlain) {
+      while (f.token == kNoToken) {
         const size_t found = rest.find(word);
         if (found == std::string_view::npos) break;
-        next.push_back({kPlain, rest.substr(0, found)});
+        next.push_back({kNoToken, rest.substr(0, found)});
         next.push_back({id, rest.substr(found, word.size())});
         rest.remove_prefix(found + word.size());
       }
@@ -62,22 +62,22 @@ Fragments cut_plainly(std::vector<std::pair<std::string, TokenId>> tokens, std::
 TEST(SpecialTokens, CutsTextAroundThem) {
   const SpecialTokens tokens = of({{"<a>", 1}, {"<bb>", 2}});
   EXPECT_EQ(tokens.cut("x<a>yy<bb><a>"),
-            (Fragments{{kPlain, "x"}, {1, "<a>"}, {kPlain, "yy"}, {2, "<bb>"}, {1, "<a>"}}));
+            (Fragments{{kNoToken, "x"}, {1, "<a>"}, {kNoToken, "yy"}, {2, "<bb>"}, {1, "<a>"}}));
   EXPECT_EQ(tokens.cut("<a>"), (Fragments{{1, "<a>"}}));
-  EXPECT_EQ(tokens.cut("<a <bb"), (Fragments{{kPlain, "<a <bb"}}));
+  EXPECT_EQ(tokens.cut("<a <bb"), (Fragments{{kNoToken, "<a <bb"}}));
   EXPECT_EQ(tokens.cut(""), Fragments{});
-  EXPECT_EQ(SpecialTokens().cut("abc"), (Fragments{{kPlain, "abc"}}));
+  EXPECT_EQ(SpecialTokens().cut("abc"), (Fragments{{kNoToken, "abc"}}));
 }
 
 TEST(SpecialTokens, TheLongestWinsWhereverItBegins) {
   const SpecialTokens tokens = of({{"==>", 1}, {"=>>>", 2}, {"=", 3}});
   EXPECT_EQ(tokens.cut("==>>>"), (Fragments{{3, "="}, {2, "=>>>"}}));
-  EXPECT_EQ(tokens.cut("==>>"), (Fragments{{1, "==>"}, {kPlain, ">"}}));
+  EXPECT_EQ(tokens.cut("==>>"), (Fragments{{1, "==>"}, {kNoToken, ">"}}));
 }
 
 TEST(SpecialTokens, OfEqualLengthsTheFirstInTheTextWins) {
-  EXPECT_EQ(of({{"ab", 1}, {"bc", 2}}).cut("abc"), (Fragments{{1, "ab"}, {kPlain, "c"}}));
-  EXPECT_EQ(of({{"aa", 1}}).cut("aaaaa"), (Fragments{{1, "aa"}, {1, "aa"}, {kPlain, "a"}}));
+  EXPECT_EQ(of({{"ab", 1}, {"bc", 2}}).cut("abc"), (Fragments{{1, "ab"}, {kNoToken, "c"}}));
+  EXPECT_EQ(of({{"aa", 1}}).cut("aaaaa"), (Fragments{{1, "aa"}, {1, "aa"}, {kNoToken, "a"}}));
 }
 
 TEST(SpecialTokens, OneThatIsInTheWayGivesRoomToAShorterOne) {
@@ -86,7 +86,7 @@ TEST(SpecialTokens, OneThatIsInTheWayGivesRoomToAShorterOne) {
 }
 
 TEST(SpecialTokens, ALaterTokenOfTheSameTextCountsAndAnEmptyOneNever) {
-  EXPECT_EQ(of({{"a", 1}, {"a", 2}, {"", 3}}).cut("ab"), (Fragments{{2, "a"}, {kPlain, "b"}}));
+  EXPECT_EQ(of({{"a", 1}, {"a", 2}, {"", 3}}).cut("ab"), (Fragments{{2, "a"}, {kNoToken, "b"}}));
 }
 
 TEST(SpecialTokens, AVeryLongTextIsNeverFound) {
@@ -94,14 +94,14 @@ TEST(SpecialTokens, AVeryLongTextIsNeverFound) {
   SpecialTokens tokens;
   tokens.add(limit, 1);
   tokens.add(limit + "b", 2);
-  EXPECT_EQ(tokens.cut(limit + "b"), (Fragments{{1, limit}, {kPlain, "b"}}));
+  EXPECT_EQ(tokens.cut(limit + "b"), (Fragments{{1, limit}, {kNoToken, "b"}}));
 }
 
 TEST(SpecialTokens, AnyBytesMayBeInThem) {
   SpecialTokens tokens;
   tokens.add(std::string_view("\0\xff", 2), 5);
   EXPECT_EQ(tokens.cut(std::string_view("a\0\xff", 3)),
-            (Fragments{{kPlain, "a"}, {5, std::string_view("\0\xff", 2)}}));
+            (Fragments{{kNoToken, "a"}, {5, std::string_view("\0\xff", 2)}}));
 }
 
 TEST(SpecialTokens, FindsWhatCuttingThemOutOneByOneFinds) {
@@ -126,7 +126,7 @@ TEST(SpecialTokens, FindsWhatCuttingThemOutOneByOneFinds) {
 
 // OLMo and others have runs of 2 to 31 spaces as tokens: a megabyte of spaces is full of them.
 TEST(SpecialTokens, ALongRunOfThemTakesNoLongerThanItsLength) {
-  if (test::kSanitized) GTEST_SKIP() << "SKIPPED: times mean nothing under a sanitizer";
+  if (sluice::test::kSanitized) GTEST_SKIP() << "SKIPPED: times mean nothing under a sanitizer";
   SpecialTokens tokens;
   for (size_t n = 2; n < 32; ++n) tokens.add(std::string(n, ' '), static_cast<TokenId>(n));
   const std::string text(1 << 20, ' ');

@@ -15,7 +15,7 @@
 namespace sluice::text {
 namespace {
 
-Ids encode(const TokenizerData& data, std::string_view text) {
+Ids spm_encode(const TokenizerData& data, std::string_view text) {
   MergeSequence scratch;
   Ids ids;
   Spm(Vocabulary(data)).encode(text, scratch, ids);
@@ -24,74 +24,75 @@ Ids encode(const TokenizerData& data, std::string_view text) {
 
 using Words = std::vector<std::string>;
 
-Words words(const TokenizerData& data, std::string_view text) {
+Words spm_words(const TokenizerData& data, std::string_view text) {
   Words out;
-  for (const TokenId id : encode(data, text)) {
+  for (const TokenId id : spm_encode(data, text)) {
     out.push_back(data.tokens[static_cast<size_t>(id)]);
   }
   return out;
 }
 
 TEST(Spm, TheHighestScoreMergesFirst) {
-  EXPECT_EQ(words(spm_data({"bc", "ab", "a", "b", "c"}), "abc"), (Words{"a", "bc"}));
-  EXPECT_EQ(words(spm_data({"ab", "bc", "a", "b", "c"}), "abc"), (Words{"ab", "c"}));
+  EXPECT_EQ(spm_words(spm_data({"bc", "ab", "a", "b", "c"}), "abc"), (Words{"a", "bc"}));
+  EXPECT_EQ(spm_words(spm_data({"ab", "bc", "a", "b", "c"}), "abc"), (Words{"ab", "c"}));
 }
 
 TEST(Spm, OfEqualScoresTheLeftmostMergesFirst) {
   TokenizerData data = spm_data({"bc", "ab", "cd", "a", "b", "c", "d"});
   std::fill(data.scores.begin() + 259, data.scores.end(), -1.0f);
-  EXPECT_EQ(words(data, "abcd"), (Words{"ab", "cd"}));
-  EXPECT_EQ(words(data, "xbcd"), (Words{"<0x78>", "bc", "d"}));
+  EXPECT_EQ(spm_words(data, "abcd"), (Words{"ab", "cd"}));
+  EXPECT_EQ(spm_words(data, "xbcd"), (Words{"<0x78>", "bc", "d"}));
 }
 
 // A token may come about in several ways, also of parts that no list of merges names.
 TEST(Spm, AnyTwoPartsThatMakeATokenMerge) {
   const TokenizerData data = spm_data({"bcd", "ab", "cd", "abcd", "a", "b", "c", "d"});
-  EXPECT_EQ(words(data, "abcd"), (Words{"abcd"}));  // ab, then cd, then both
+  EXPECT_EQ(spm_words(data, "abcd"), (Words{"abcd"}));  // ab, then cd, then both
 }
 
 TEST(Spm, ACharacterMayMergeWithoutBeingATokenItself) {
   const TokenizerData data = spm_data({"\xe4\xb8\xad\xe6\x96\x87", "a"});
-  EXPECT_EQ(words(data, "\xe4\xb8\xad\xe6\x96\x87"), (Words{"\xe4\xb8\xad\xe6\x96\x87"}));
-  EXPECT_EQ(words(data,
-                  "\xe4\xb8\xad"
-                  "a"),
+  EXPECT_EQ(spm_words(data, "\xe4\xb8\xad\xe6\x96\x87"), (Words{"\xe4\xb8\xad\xe6\x96\x87"}));
+  EXPECT_EQ(spm_words(data,
+                      "\xe4\xb8\xad"
+                      "a"),
             (Words{"<0xE4>", "<0xB8>", "<0xAD>", "a"}));
 }
 
 TEST(Spm, WhatHasNoTokenBecomesBytes) {
   const TokenizerData data = spm_data({"a"});
-  EXPECT_EQ(words(data, "a\xc3\xa4\n"), (Words{"a", "<0xC3>", "<0xA4>", "<0x0A>"}));
-  EXPECT_EQ(words(data,
-                  "\xff"
-                  "a\xe4\xb8"),
+  EXPECT_EQ(spm_words(data, "a\xc3\xa4\n"), (Words{"a", "<0xC3>", "<0xA4>", "<0x0A>"}));
+  EXPECT_EQ(spm_words(data,
+                      "\xff"
+                      "a\xe4\xb8"),
             (Words{"<0xFF>", "a", "<0xE4>", "<0xB8>"}));
-  EXPECT_EQ(encode(data, ""), Ids{});
+  EXPECT_EQ(spm_encode(data, ""), Ids{});
 }
 
 TEST(Spm, AByteWithoutATokenIsUnknownOrLeftOut) {
   TokenizerData data = spm_data({"a"});
   data.tokens[3 + 'x'] = "[removed]";
-  EXPECT_EQ(words(data, "axa"), (Words{"a", "a"}));
+  EXPECT_EQ(spm_words(data, "axa"), (Words{"a", "a"}));
   data.ids.unknown = 0;
-  EXPECT_EQ(words(data, "axa"), (Words{"a", "<unk>", "a"}));
+  EXPECT_EQ(spm_words(data, "axa"), (Words{"a", "<unk>", "a"}));
 }
 
 // SentencePiece keeps these out of its text search as well; a user could end an answer otherwise.
 TEST(Spm, MergesNeverMakeASpecialToken) {
-  EXPECT_EQ(words(spm_data({"s>", "</", "<s", "<", "/", "s", ">"}), "</s>"), (Words{"</", "s>"}));
+  EXPECT_EQ(spm_words(spm_data({"s>", "</", "<s", "<", "/", "s", ">"}), "</s>"),
+            (Words{"</", "s>"}));
   for (const TokenKind kind :
        {TokenKind::control, TokenKind::unknown, TokenKind::unused, TokenKind::byte}) {
     TokenizerData data = spm_data({"a", "b", "ab"});
     data.kinds.back() = kind;
-    EXPECT_EQ(words(data, "ab"), (Words{"a", "b"})) << static_cast<int>(kind);
+    EXPECT_EQ(spm_words(data, "ab"), (Words{"a", "b"})) << static_cast<int>(kind);
   }
 }
 
 TEST(Spm, UserDefinedTokensMergeLikeNormalOnes) {
   TokenizerData data = spm_data({"a", "b", "ab"});
   data.kinds.back() = TokenKind::user_defined;
-  EXPECT_EQ(words(data, "ab"), (Words{"ab"}));
+  EXPECT_EQ(spm_words(data, "ab"), (Words{"ab"}));
 }
 
 TEST(Spm, VeryLongTokensAreNotMadeByMerging) {
@@ -104,8 +105,8 @@ TEST(Spm, VeryLongTokensAreNotMadeByMerging) {
       data.scores.push_back(-static_cast<float>(n));
     }
   }
-  EXPECT_EQ(words(data, limit), (Words{limit}));
-  EXPECT_EQ(words(data, beyond), (Words{std::string(1024, 'b'), "b"}));
+  EXPECT_EQ(spm_words(data, limit), (Words{limit}));
+  EXPECT_EQ(spm_words(data, beyond), (Words{std::string(1024, 'b'), "b"}));
 }
 
 TEST(Spm, RefusesAVocabularyWithoutScoresOrWithOneThatIsNoNumber) {
@@ -130,7 +131,7 @@ TEST(Spm, RefusesAVocabularyWithoutScoresOrWithOneThatIsNoNumber) {
 TEST(Spm, InfiniteScoresOnlyOrder) {
   TokenizerData data = spm_data({"bc", "ab", "a", "b", "c"});
   data.scores[260] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(words(data, "abc"), (Words{"ab", "c"}));
+  EXPECT_EQ(spm_words(data, "abc"), (Words{"ab", "c"}));
 }
 
 TEST(Spm, ByteTokensAreSixCharactersWithTwoHexDigits) {
@@ -180,7 +181,7 @@ TEST(Spm, MergesAsTheDefinitionDoes) {
     }
     for (int n = 0; n < 5; ++n) {
       const std::string text = word(random() % 60);
-      ASSERT_EQ(words(data, text), encode_plainly(data, text)) << "case " << i << ": " << text;
+      ASSERT_EQ(spm_words(data, text), encode_plainly(data, text)) << "case " << i << ": " << text;
     }
   }
 }

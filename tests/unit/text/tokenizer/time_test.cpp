@@ -98,7 +98,7 @@ double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text,
 }
 
 #define SKIP_UNDER_SANITIZERS() \
-  if (test::kSanitized) GTEST_SKIP() << "SKIPPED: times mean nothing under a sanitizer"
+  if (sluice::test::kSanitized) GTEST_SKIP() << "SKIPPED: times mean nothing under a sanitizer"
 
 TEST(TokenizerTime, AMegabyteOfTextAndCodeTakesLessThanASecond) {
   SKIP_UNDER_SANITIZERS();

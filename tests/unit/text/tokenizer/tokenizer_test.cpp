@@ -12,10 +12,6 @@
 namespace sluice::text {
 namespace {
 
-constexpr EncodeOptions kPlain = {.add_special = false, .parse_special = false};
-constexpr EncodeOptions kParsed = {.add_special = false, .parse_special = true};
-constexpr EncodeOptions kWhole = {.add_special = true, .parse_special = true};
-
 TEST(Tokenizer, ControlTokensAreTextUnlessTheyAreParsed) {
   TokenizerData data = byte_data();
   const TokenId start = add_token(data, "<|x|>", TokenKind::control);
