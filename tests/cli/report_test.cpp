@@ -30,10 +30,10 @@ TEST(ReportPage, KeepsTheDocumentWhateverItsStringsHold) {
        {"Qwen3-30B-A3B", "</script><script>alert(1)</script>", "</SCRIPT >", "<!-- <script>", "]]>",
         "@DOCUMENT@ @SCRIPT@", "\u2028 and \u2029, not \u2027", "\"quoted\\\"",
         "\xe2\x80 cut short", "naïve 模型 🦙"}) {
-    const std::string json =
+    const std::string document =
         Json{{"model", name}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-    const std::string page = cli::report::page(json);
-    EXPECT_EQ(Json::parse(document_of(page)), Json::parse(json)) << name;
+    const std::string page = cli::report::page(document);
+    EXPECT_EQ(Json::parse(document_of(page)), Json::parse(document)) << name;
     EXPECT_EQ(count(page, "<script"), count(cli::report::page("{}"), "<script")) << name;
     EXPECT_EQ(count(page, "\u2028") + count(page, "\u2029"), 0u) << name;
   }

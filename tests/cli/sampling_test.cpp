@@ -12,16 +12,16 @@
 namespace sluice::test {
 namespace {
 
-using Json = nlohmann::json;
+using nlohmann::json;
 
 class Sampling : public testing::Test {
  protected:
   Outcome run(const Args& flags) const {
     return run_sluice(Args{"run", "-m", model, "-p", "hi"} + flags);
   }
-  Json answer(const Args& flags) const { return answer_of(model, flags); }
-  Json answer_of(const std::string& path, const Args& flags) const {
-    return Json::parse(output_of(Args{"run", "-m", path, "-p", "hi", "--json"} + flags));
+  json answer(const Args& flags) const { return answer_of(model, flags); }
+  json answer_of(const std::string& path, const Args& flags) const {
+    return json::parse(output_of(Args{"run", "-m", path, "-p", "hi", "--json"} + flags));
   }
   std::vector<int> tokens(const Args& flags) const {
     return answer(Args{"-n", "24", "--ignore-eos"} + flags).at("tokens");
@@ -49,12 +49,12 @@ TEST_F(Sampling, IsRepeatedBySeedAndByNothingElse) {
 }
 
 TEST_F(Sampling, AtTemperatureZeroTakesTheBestToken) {
-  const Json prompt =
-      Json::parse(output_of({"tokenize", "-m", model, "--json", "-p",
+  const json prompt =
+      json::parse(output_of({"tokenize", "-m", model, "--json", "-p",
                              "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"}));
   std::string ids;
   for (const int id : prompt.at("ids")) ids += cat(ids.empty() ? "" : ",", id);
-  const Json greedy = Json::parse(
+  const json greedy = json::parse(
       output_of({"run", "-m", model, "--tokens", ids, "-n", "24", "--ignore-eos", "--json"}));
   // Ends of a turn are only forbidden to the sampler, so the two agree as long as none comes.
   EXPECT_EQ(tokens({"--temp", "0"}), greedy.at("tokens").get<std::vector<int>>());
@@ -67,7 +67,7 @@ TEST_F(Sampling, TakesTheModelFilesAdviceWhereNoFlagIsGiven) {
   edited.set("general.sampling.temp", 0.0f);
   edited.set("tokenizer.ggml.suppress_tokens", std::vector<int32_t>{tokens({"--temp", "0"}).at(0)});
   const std::string greedy = edited.write(dir / "edited.gguf");
-  const Json first = answer_of(greedy, {"-n", "8", "--seed", "1"});
+  const json first = answer_of(greedy, {"-n", "8", "--seed", "1"});
   EXPECT_EQ(first.at("tokens"), answer_of(greedy, {"-n", "8", "--seed", "2"}).at("tokens"));
   EXPECT_NE(first.at("tokens").at(0), tokens({"--temp", "0"}).at(0));
   EXPECT_NE(first.at("tokens"),
@@ -97,7 +97,7 @@ TEST_F(Sampling, ObeysALogitBias) {
 TEST_F(Sampling, IgnoringTheEndGoesOn) {
   const std::string scripted = ScriptedModel(model, {"a", "b"}).write(dir / "scripted.gguf");
   EXPECT_EQ(answer_of(scripted, {"-n", "9"}).at("stop_reason"), "end_of_text");
-  const Json on = answer_of(scripted, {"-n", "9", "--ignore-eos"});
+  const json on = answer_of(scripted, {"-n", "9", "--ignore-eos"});
   EXPECT_EQ(on.at("stop_reason"), "length");
   EXPECT_EQ(on.at("tokens").size(), 9u);
   for (const int token : on.at("tokens")) EXPECT_NE(token, kEndOfTurn);
@@ -137,7 +137,7 @@ TEST_F(Sampling, FollowsAGrammar) {
   const std::string grammar = "root ::= (\"yes\" | \"no\") \", \" [0-9]{3}";
   const std::string file = write("grammar.gbnf", grammar + "\n");
   for (const Args& flags : {Args{"--grammar", grammar}, Args{"--grammar-file", file}}) {
-    const Json got = answer(flags + Args{"--seed", "3"});
+    const json got = answer(flags + Args{"--seed", "3"});
     const std::string text = got.at("text");
     EXPECT_TRUE(text.starts_with("yes, ") || text.starts_with("no, ")) << text;
     EXPECT_EQ(text.find_first_not_of("0123456789", text.find(' ') + 1), std::string::npos) << text;
@@ -155,8 +155,8 @@ TEST_F(Sampling, FollowsAJsonSchema) {
   const std::string file = "@" + write("schema.json", schema);
   for (const std::string& flag : {schema, file}) {
     for (const char* seed : {"1", "2", "3"}) {
-      const Json got = answer({"--json-schema", flag, "--seed", seed});
-      const Json value = Json::parse(got.at("text").get<std::string>());
+      const json got = answer({"--json-schema", flag, "--seed", seed});
+      const json value = json::parse(got.at("text").get<std::string>());
       EXPECT_TRUE(value.at("ok").is_boolean()) << value;
       EXPECT_TRUE(value.at("n") >= 1 && value.at("n") <= 3) << value;
       EXPECT_EQ(value.size(), 2u) << value;

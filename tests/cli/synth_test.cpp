@@ -38,16 +38,16 @@ TEST(Synth, GivesOtherWeightsForAnotherSeed) {
 TEST(Synth, SaysInJsonWhatItWrote) {
   const TempDir dir;
   const std::string path = dir / "m.gguf";
-  const auto json = nlohmann::json::parse(output_of({"synth", path, "--layers", "1", "--json"}));
-  EXPECT_EQ(json.at("path"), path);
-  EXPECT_EQ(json.at("bytes"), std::filesystem::file_size(path));
+  const auto report = nlohmann::json::parse(output_of({"synth", path, "--layers", "1", "--json"}));
+  EXPECT_EQ(report.at("path"), path);
+  EXPECT_EQ(report.at("bytes"), std::filesystem::file_size(path));
 }
 
 TEST(Synth, WritesJsonForAPathThatIsNotUtf8) {
   const TempDir dir;
   const std::string path = dir / "\xff.gguf";
-  const auto json = nlohmann::json::parse(output_of({"synth", path, "--layers", "1", "--json"}));
-  EXPECT_EQ(json.at("bytes"), std::filesystem::file_size(path));
+  const auto report = nlohmann::json::parse(output_of({"synth", path, "--layers", "1", "--json"}));
+  EXPECT_EQ(report.at("bytes"), std::filesystem::file_size(path));
 }
 
 TEST(Synth, ReplacesAnOlderFile) {
