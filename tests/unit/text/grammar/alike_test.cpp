@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/sanitizers.h"
 #include "text/grammar/gbnf.h"
 #include "unit/text/grammar/random.h"
 
@@ -53,6 +54,7 @@ std::string behaviour(const Grammar& grammar, Grammar::State state, std::string_
 
 TEST(StatesAlike, BehaveAlikeOnAllShortStrings) {
   const uint32_t lengths[] = {0, 1, 2, 3, 5};
+  const int n_texts = sluice::test::kSanitized ? 4 : 20;  // all without sanitizers
   size_t n_shared = 0, n_grammars = 0;
   for (uint64_t seed = 0; n_grammars < 60; ++seed) {
     test::Dice dice(seed);
@@ -69,7 +71,7 @@ TEST(StatesAlike, BehaveAlikeOnAllShortStrings) {
         if (twin == Grammar::kDead) twin = s;
         if (twin == s) continue;
         ++n_shared;
-        for (int i = 0; i < 20; ++i) {
+        for (int i = 0; i < n_texts; ++i) {
           std::string bytes = test::random_text(dice, 5);
           bytes.resize(std::min<size_t>(bytes.size(), lengths[l]));
           ASSERT_EQ(behaviour(grammar, s, bytes), behaviour(grammar, twin, bytes))

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/sanitizers.h"
 #include "text/json_schema/json_schema.h"
 #include "text/json_schema/number.h"
 #include "unit/text/grammar/accepts.h"
@@ -17,6 +18,9 @@ namespace {
 
 using test::expect_schema;
 using test::schema_error;
+
+// Of the many cases, all without sanitizers and one in four with them.
+constexpr size_t kShare = sluice::test::kSanitized ? 4 : 1;
 
 TEST(JsonSchemaNumber, WritesIntegers) {
   expect_schema(R"({"type":"integer"})",
@@ -38,7 +42,7 @@ TEST(JsonSchemaNumber, BoundsIntegersExactly) {
                                  1,     2,     9,    10,   11,   99,  100, 101, 999, 1000, 1001};
   size_t n_checked = 0;
   for (size_t i = 0; i < ends.size(); ++i) {
-    for (size_t j = i; j < ends.size(); j += 3) {
+    for (size_t j = i; j < ends.size(); j += 3 * kShare) {
       for (const bool exclusive : {false, true}) {
         const int low = ends[i] + (exclusive ? 1 : 0), high = ends[j] - (exclusive ? 1 : 0);
         if (low > high) continue;
@@ -55,7 +59,7 @@ TEST(JsonSchemaNumber, BoundsIntegersExactly) {
       }
     }
   }
-  EXPECT_GT(n_checked, 200000u);
+  EXPECT_GT(n_checked, 200000u / kShare);
 }
 
 TEST(JsonSchemaNumber, BoundsIntegersOnOneSide) {
@@ -78,7 +82,7 @@ TEST(JsonSchemaNumber, BoundsIntegersOnOneSide) {
 // Decimals of up to two digits before and behind the point, against bounds with up to three.
 TEST(JsonSchemaNumber, BoundsNumbersExactly) {
   size_t n_checked = 0;
-  for (uint64_t seed = 0; seed < 60; ++seed) {
+  for (uint64_t seed = 0; seed < 60 / kShare; ++seed) {
     test::Dice dice(seed);
     const auto random_thousandths = [&] {
       const int value = static_cast<int>(dice.roll(24000)) - 12000;
@@ -110,7 +114,7 @@ TEST(JsonSchemaNumber, BoundsNumbersExactly) {
       }
     }
   }
-  EXPECT_GT(n_checked, 100000u);
+  EXPECT_GT(n_checked, 100000u / kShare);
 }
 
 TEST(JsonSchemaNumber, WritesBoundedNumbersWithFewDigits) {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "support/sanitizers.h"
 #include "unit/text/tokenizer/samples.h"
 
 namespace sluice::text {
@@ -171,7 +172,8 @@ TEST(Spm, MergesAsTheDefinitionDoes) {
     while (text.size() < n) text += static_cast<char>('a' + random() % 3);
     return text;
   };
-  for (int i = 0; i < 200; ++i) {
+  const int n_vocabularies = sluice::test::kSanitized ? 40 : 200;  // all without sanitizers
+  for (int i = 0; i < n_vocabularies; ++i) {
     TokenizerData data = spm_data({"a", "b", "c"});
     for (int n = 0; n < 25; ++n) {
       const std::string text = word(2 + random() % 4);
