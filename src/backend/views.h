@@ -163,10 +163,9 @@ struct ExpertsView {
   ExpertMatrices expert(int32_t e) const;
 };
 
-// How the matrices of one expert of a layer stand in a slot: one behind the other.
+// How the matrices of one expert of a layer stand in a slot: one behind the other, as the planner
+// prices them. (Only plain numbers must stand on their own size.)
 struct ExpertLayout {
-  static constexpr uint64_t kAlignment = 64;
-
   explicit ExpertLayout(const ExpertsView& experts);
 
   ExpertMatrices at(const std::byte* slot) const;
@@ -186,11 +185,11 @@ struct ExpertPair {
 
 inline ExpertLayout::ExpertLayout(const ExpertsView& experts)
     : shape{experts.gate, experts.up, experts.down} {
-  const auto aligned = [](uint64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; };
   for (WeightView* w : {&shape.gate, &shape.up, &shape.down}) w->data = nullptr, w->n_mats = 1;
+  const auto aligned = [](uint64_t n) { return (n + 3) / 4 * 4; };
   up_at = aligned(shape.gate.matrix_bytes());
-  down_at = up_at + aligned(shape.up.matrix_bytes());
-  n_bytes = down_at + aligned(shape.down.matrix_bytes());
+  down_at = aligned(up_at + shape.up.matrix_bytes());
+  n_bytes = down_at + shape.down.matrix_bytes();
 }
 
 inline ExpertMatrices ExpertLayout::at(const std::byte* slot) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "policy/pricing.h"
 
 namespace sluice::engine {
 
@@ -15,7 +16,7 @@ ExpertSlots::ExpertSlots(backend::Device& device, const model::Model& model,
   for (const model::Layer& layer : model.layers()) {
     layouts_.emplace_back(layer.experts);
     Pool& pool = pools_[static_cast<size_t>(cache.pool(layer.id))];
-    pool.slot_bytes = std::max(pool.slot_bytes, layouts_.back().n_bytes);
+    pool.slot_bytes = std::max(pool.slot_bytes, policy::slot_bytes(layouts_.back().n_bytes));
   }
   for (size_t i = 0; i < pools_.size(); ++i) {
     const auto n_slots = static_cast<uint64_t>(cache.n_slots(static_cast<int>(i)));

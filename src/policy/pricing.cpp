@@ -80,9 +80,8 @@ ModelShape with_mtp(ModelShape model) {
   return model;
 }
 
-uint64_t slot_bytes(const LayerShape& layer) {
-  return round_up(layer.expert_bytes, kSlotAlignment);
-}
+uint64_t slot_bytes(uint64_t expert_bytes) { return round_up(expert_bytes, kSlotAlignment); }
+uint64_t slot_bytes(const LayerShape& layer) { return slot_bytes(layer.expert_bytes); }
 
 uint64_t kv_bytes(const LayerShape& layer, const Workload& work) {
   const auto bytes = [&](KvType type, int head_dim) {

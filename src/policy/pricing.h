@@ -118,6 +118,7 @@ constexpr int kKvPageTokens = 64;
 constexpr int kMaxLogitRows = 16;  // logits are computed so many rows at a time
 
 // The VRAM one expert of the layer takes: slots start on whole cache lines.
+uint64_t slot_bytes(uint64_t expert_bytes);
 uint64_t slot_bytes(const LayerShape& layer);
 
 // Keys and values of all sequences, in whole pages. A sliding layer gives pages back behind its

@@ -17,9 +17,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int64_t kCols = 64;
-
 struct MailboxTest : testing::Test {
+  static constexpr int64_t kCols = 64;
+
   RamDevice device{{.n_bytes = kMiB, .before_copy = {}}};
   Mailbox mailbox{device, {.max_rows = 4, .max_pairs = 8, .n_cols = kCols}};
 };
