@@ -212,7 +212,7 @@ TEST(ExpertRuntime, AWorkerThatSleepsTooLongFailsTheStepWithItsLayerAndTheNextSt
   const std::string error = error_of(Errc::device, [&] { placed.run(text()); });
   expect_contains(error, "layer 1");
   expect_contains(error, "did not answer within 500 ms");
-  std::this_thread::sleep_for(200ms);                   // until it is awake again
+  std::this_thread::sleep_for(1500ms);                  // until it is awake again
   error_of(Errc::device, [&] { placed.run(text()); });  // it held the mailbox until then
   placed.runtime.stepper().truncate({}, 0);
   expect_same_bits(run_alone(*model, text()), placed.run(text()), "after a fault");
