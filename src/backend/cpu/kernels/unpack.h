@@ -95,7 +95,7 @@ struct ByteTable {
   uint8_t values[16];
 
   template <typename Table>
-  static consteval ByteTable of(const Table& table, int offset) {
+  static constexpr ByteTable of(const Table& table, int offset) {
     ByteTable out = {};
     for (size_t i = 0; i < 16; ++i) out.values[i] = static_cast<uint8_t>(table[i] + offset);
     return out;

@@ -99,11 +99,11 @@ TEST(Vocabulary, RefusesIdsWithoutAToken) {
   };
   for (const auto& [id, name] : ids) {
     for (const TokenId bad : {3, -1}) {
-      EXPECT_EQ(refusal([&](TokenizerData& d) { d.ids.*id = bad; }),
+      EXPECT_EQ(refusal([&, id = id](TokenizerData& d) { d.ids.*id = bad; }),
                 cat("m.gguf: the ", name, " token is ", bad,
                     "; expected an id below the 3 tokens of the vocabulary"));
     }
-    EXPECT_EQ(refusal([&](TokenizerData& d) { d.ids.*id = 2; }), "none") << name;
+    EXPECT_EQ(refusal([id = id](TokenizerData& d) { d.ids.*id = 2; }), "none") << name;
   }
   EXPECT_EQ(refusal([](TokenizerData& d) {
               d.suppress_tokens = {0, 3};
