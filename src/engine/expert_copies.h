@@ -46,7 +46,6 @@ class ExpertCopies {
   void publish_arrived();
   void begin(const policy::Move& move);
   void copy(policy::ExpertKey key, std::byte* slot);
-  Pending& take_pending();
 
   const ExpertSlots& slots_;
   const model::Model& model_;

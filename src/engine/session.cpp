@@ -68,11 +68,21 @@ struct Model::Impl {
         info(make_info(file, model.config())),
         pool(std::make_unique<ThreadPool>(options.n_threads)) {
     info.weights = choose_memory(options.weights);
-    if (info.weights == WeightMemory::copied) {
-      woven.emplace(model, *pool, options.progress);
-    } else if (options.progress && info.file_bytes < free_memory().bytes) {
-      // Reading ahead what does not fit into memory would only push out its own beginning.
+    if (info.weights == WeightMemory::copied) copy_weights(options);
+    // Reading ahead what does not fit into memory would only push out its own beginning.
+    if (info.weights == WeightMemory::mapped && options.progress &&
+        info.file_bytes < free_memory().bytes) {
       file.populate(options.progress);
+    }
+  }
+
+  // Memory that is free may still be refused, by a limit of this process.
+  void copy_weights(const LoadOptions& options) {
+    try {
+      woven.emplace(model, *pool, options.progress);
+    } catch (const Error& e) {
+      if (options.weights == WeightMemory::copied || e.code() != Errc::out_of_memory) throw;
+      info.weights = WeightMemory::mapped;
     }
   }
 

@@ -77,7 +77,12 @@ bool WovenWeights::leave_room(uint64_t n_bytes, uint64_t free_bytes) {
 
 WovenWeights::WovenWeights(model::Model& model, ThreadPool& pool, const Progress& progress) {
   const uint64_t total = bytes_for(model);
-  memory_ = backend::allocate_host(total);
+  try {
+    memory_ = backend::allocate_host(total);
+  } catch (const Error&) {
+    throw Error(Errc::out_of_memory, cat("no room for a copy of the weights (", format_bytes(total),
+                                         "); leave them in the file: --weights mapped"));
+  }
   std::byte* next = memory_.data();
   for (WeightView* w : matrices_to_weave(model)) {
     weave(*w, pool, next);

@@ -137,6 +137,23 @@ TEST(HugeContext, WithoutRoomForItIsRefused) {
   }
 }
 
+// Half a gigabyte fits once, but not twice: weights stay in the file unless the user insists.
+TEST(LargeWeights, WithoutRoomForACopyStayInTheFile) {
+  if (kSanitized) GTEST_SKIP() << kNeedsAddressSpace;
+  const TempDir dir;
+  const std::string path = make_model(dir / "m.gguf", {{"--type", "Q4_K"},
+                                                       {"--layers", "2"},
+                                                       {"--d-model", "1024"},
+                                                       {"--d-ff", "2048"},
+                                                       {"--experts", "80"}});
+  const Args args = {"logits", "-m", path, "--tokens", "1,2", "-t", "1"};
+  const Outcome usual = run_in_one_gib(args);
+  EXPECT_TRUE(succeeded(usual));
+  EXPECT_TRUE(refused(run_in_one_gib(args + Args{"--weights", "copied"}),
+                      {"no room for a copy", "MiB", "--weights mapped"}));
+  EXPECT_EQ(usual.out, run_sluice(args + Args{"--weights", "copied"}).out);
+}
+
 TEST(ManyThreads, WithoutRoomForThemAreRefused) {
   if (kSanitized) GTEST_SKIP() << kNeedsAddressSpace;
   const TempDir dir;
