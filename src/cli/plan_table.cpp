@@ -31,8 +31,9 @@ int64_t n_experts(const Plan& plan) {
 using Lines = std::vector<std::pair<const char*, uint64_t>>;
 
 Lines vram_lines(const policy::VramBytes& v) {
-  return {{"trunk", v.trunk},     {"output", v.output}, {"kv", v.kv},      {"state", v.state},
-          {"scratch", v.scratch}, {"cuda", v.cuda},     {"slots", v.slots}};
+  return {{"trunk", v.trunk},   {"output", v.output},   {"kv", v.kv},
+          {"state", v.state},   {"scratch", v.scratch}, {"cuda", v.cuda},
+          {"tables", v.tables}, {"staging", v.staging}, {"slots", v.slots}};
 }
 
 Lines host_lines(const policy::HostBytes& h) {
@@ -50,6 +51,7 @@ Json memory_json(const Lines& lines, uint64_t total, uint64_t budget) {
 Json hardware_json(const policy::Hardware& h) {
   return {{"gpu", h.gpu},
           {"vram_free_bytes", h.vram_free},
+          {"vram_overhead_bytes", h.vram_overhead},
           {"ram_free_bytes", h.ram_free},
           {"gpu_gbps", h.gpu_gbps},
           {"link_gbps", h.link_gbps},

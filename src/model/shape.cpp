@@ -42,6 +42,14 @@ uint64_t n_elems(const TensorInfo& tensor) {
 // A dimension as an int; a file cannot make it overflow.
 int width(int64_t dim) { return static_cast<int>(std::min<int64_t>(dim, 1 << 30)); }
 
+// As memory holds it: 16-bit vectors are widened, and everything stands on a boundary.
+uint64_t held_bytes(const TensorInfo& tensor) {
+  const auto type = static_cast<quant::Type>(tensor.type->id);
+  const bool is_vector = tensor.shape.size() == 1 && quant::is_float(type);
+  return round_up(is_vector ? sizeof(float) * n_elems(tensor) : tensor.n_bytes,
+                  policy::kTensorAlignment);
+}
+
 // Rows of all matrices of a tensor, the values it puts out; 0 for a vector.
 uint64_t n_rows(const TensorInfo& tensor) {
   if (tensor.shape.size() < 2 || tensor.shape[0] == 0) return 0;
@@ -211,13 +219,15 @@ LayerShape ShapeReader::read_layer(int i) {
   uint64_t row = 0;
   for (const auto& [name, tensor] : tensors) {
     if (is_routed(name, *tensor)) continue;
-    layer.trunk_bytes += tensor->n_bytes;
+    layer.trunk_bytes += held_bytes(*tensor);
     layer.trunk_elems += n_elems(*tensor);
     row += n_rows(*tensor);
+    if (name == "attn_output.weight" || name == "ssm_out.weight")
+      row += static_cast<uint64_t>(tensor->dim(0));
     const bool is_ffn =
         name.starts_with("ffn_gate") || name.starts_with("ffn_up") || name.starts_with("ffn_down");
     const bool is_router = name.starts_with("ffn_gate_inp.") || name.find("_exps.") != name.npos;
-    if (is_ffn && !is_router) layer.shared_bytes += tensor->n_bytes;
+    if (is_ffn && !is_router) layer.shared_bytes += held_bytes(*tensor);
   }
   shape_.widest_row = std::max(shape_.widest_row, row);
   read_experts(tensors, i, layer);
@@ -236,7 +246,7 @@ void ShapeReader::read_ends() {
       continue;
     }
     has_output |= tensor->name == "output.weight";
-    shape_.output_bytes += tensor->n_bytes;
+    shape_.output_bytes += held_bytes(*tensor);
     shape_.output_elems += n_elems(*tensor);
   }
   if (!embedding) in_.refuse("tensor 'token_embd.weight' is missing");
@@ -244,7 +254,7 @@ void ShapeReader::read_ends() {
   shape_.embedding_bytes = embedding->n_bytes;
   shape_.tied = !has_output;
   if (!shape_.tied) return;
-  shape_.output_bytes += embedding->n_bytes;
+  shape_.output_bytes += held_bytes(*embedding);
   shape_.output_elems += n_elems(*embedding);
 }
 

@@ -209,6 +209,8 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
   if (key == "vram") {
     h.vram_free = bytes_of(value, key, "vram=12GiB");
     if (h.vram_free == 0) set_no_gpu(h);
+  } else if (key == "overhead") {
+    h.vram_overhead = bytes_of(value, key, "overhead=512MiB");
   } else if (key == "ram") {
     h.ram_free = bytes_of(value, key, "ram=64GiB");
     h.ram_source = "given";
@@ -232,9 +234,10 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
   } else if (key == "register" && (value == "yes" || value == "no")) {
     h.registers_in_place = value == "yes";
   } else {
-    refuse(cat(shown(cat(key, "=", value)),
-               " is unknown; expected vram, ram, gpu, link, cpu, handshake, cores, pin or "
-               "register=yes|no"));
+    refuse(
+        cat(shown(cat(key, "=", value)),
+            " is unknown; expected vram, overhead, ram, gpu, link, cpu, handshake, cores, pin or "
+            "register=yes|no"));
   }
 }
 

@@ -8,12 +8,15 @@
 #include <string>
 #include <string_view>
 
+#include "policy/pricing.h"
+
 namespace sluice::policy {
 
 // Rates are those that kernels reach, not those of the data sheet, in GB/s of 10^9 bytes.
 struct Hardware {
-  std::string gpu;         // for people
-  uint64_t vram_free = 0;  // 0: no GPU
+  std::string gpu;                      // for people
+  uint64_t vram_free = 0;               // 0: no GPU
+  uint64_t vram_overhead = kCudaBytes;  // of it, what the device takes for itself once it is used
   uint64_t ram_free = 0;
   double gpu_gbps = 0.0;       // reading weights from VRAM
   double link_gbps = 0.0;      // host to device, from pinned memory

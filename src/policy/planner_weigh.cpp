@@ -100,6 +100,10 @@ std::string Scales::excluded(Mode mode) const {
   return "";
 }
 
+Placement Scales::placement(int n_gpu_layers, std::vector<int> n_slots) const {
+  return {n_gpu_layers, std::move(n_slots), hardware_.vram_overhead};
+}
+
 // Prices and times a placement, and says whether it fits.
 Candidate Scales::candidate(Mode mode, const Workload& work, Placement place) const {
   Candidate c;
@@ -127,13 +131,12 @@ Candidate Scales::candidate(Mode mode, const Workload& work, Placement place) co
 
 // As many slots as were wished for, or as there is room for: at least one for every layer.
 Candidate Scales::with_cache(const Workload& work) const {
-  const uint64_t base =
-      price(model_, work, {n_gpu_layers_, std::vector<int>(model_.layers.size())}).vram.total();
+  const uint64_t base = price(model_, work, placement(n_gpu_layers_, no_slots())).vram.total();
   const uint64_t room = vram_budget_ > base ? vram_budget_ - base : 0;
   const SlotLimit limit = wishes_.n_slots ? SlotLimit{kNoLimit.n_bytes, *wishes_.n_slots}
                                           : SlotLimit{room, kNoLimit.n_slots};
-  Candidate c =
-      candidate(Mode::expert_cache, work, {n_gpu_layers_, share_out(model_, rules_, limit)});
+  Candidate c = candidate(Mode::expert_cache, work,
+                          placement(n_gpu_layers_, share_out(model_, rules_, limit)));
   if (!c.forecast.possible || wishes_.n_slots) return c;
   for (size_t i = 0; i < most_slots_.size(); ++i) {
     if (most_slots_[i] == 0 || c.place.n_slots[i] > 0) continue;
@@ -149,7 +152,7 @@ Candidate Scales::with_cache(const Workload& work) const {
 Candidate Scales::with_cpu_layers(const Workload& work) const {
   Candidate best;
   for (int n = n_gpu_layers_ - 1; n > 0; --n) {
-    Candidate c = candidate(Mode::cpu_experts, work, {n, std::vector<int>(model_.layers.size())});
+    Candidate c = candidate(Mode::cpu_experts, work, placement(n, no_slots()));
     if (!c.forecast.possible) continue;
     if (!best.forecast.possible || c.forecast.speed.decode > best.forecast.speed.decode) {
       best = std::move(c);
@@ -161,11 +164,11 @@ Candidate Scales::with_cpu_layers(const Workload& work) const {
 Candidate Scales::weigh(Mode mode, const Workload& work) const {
   switch (mode) {
     case Mode::all_resident:
-      return candidate(mode, work, {n_gpu_layers_, most_slots_});
+      return candidate(mode, work, placement(n_gpu_layers_, most_slots_));
     case Mode::expert_cache:
       return with_cache(work);
     case Mode::cpu_experts: {
-      Candidate whole = candidate(mode, work, {n_gpu_layers_, pinned_slots_});
+      Candidate whole = candidate(mode, work, placement(n_gpu_layers_, pinned_slots_));
       const bool must_be_whole = wishes_.n_gpu_layers || sum(pinned_slots_) > 0;
       if (whole.forecast.possible || must_be_whole) return whole;
       Candidate split = with_cpu_layers(work);
@@ -174,7 +177,7 @@ Candidate Scales::weigh(Mode mode, const Workload& work) const {
     case Mode::cpu_only:
       break;
   }
-  return candidate(Mode::cpu_only, work, {0, std::vector<int>(model_.layers.size())});
+  return candidate(Mode::cpu_only, work, placement(0, no_slots()));
 }
 
 std::vector<Candidate> Scales::weigh(const Workload& work) const {

@@ -36,6 +36,8 @@ class Scales {
   Candidate weigh(Mode mode, const Workload& work) const;
   Candidate with_cache(const Workload& work) const;
   Candidate with_cpu_layers(const Workload& work) const;
+  std::vector<int> no_slots() const { return std::vector<int>(model_.layers.size()); }
+  Placement placement(int n_gpu_layers, std::vector<int> n_slots) const;
   Candidate candidate(Mode mode, const Workload& work, Placement place) const;
   // The wish that rules a mode out; empty where none does.
   std::string excluded(Mode mode) const;

@@ -24,6 +24,9 @@ const KvFormat& format_of(KvType type) { return kFormats[static_cast<size_t>(typ
 
 constexpr uint64_t kSlotAlignment = 256;
 constexpr uint64_t kKvAlignment = 64;
+constexpr uint64_t kParameterBytes = 64;      // of one step
+constexpr uint64_t kAddressBytes = 8;         // of an expert, and of a word that says it is ready
+constexpr uint64_t kScratchArrays = 16;       // of one step, at most: what their boundaries cost
 constexpr uint64_t kStreamBytes = 64 * kMiB;  // of one of the two buffers, about
 constexpr uint64_t kMost = kGiB * kMiB;       // 1 PiB
 
@@ -94,17 +97,18 @@ uint64_t kv_bytes(const LayerShape& layer, const Workload& work) {
 }
 
 uint64_t trunk_scratch_bytes(const ModelShape& model, int n_rows) {
-  // x, its norm, and the widest projections; logits of a few rows.
+  // x, its norm (the experts' input in f32), and the widest projections; logits of a few rows.
   const int64_t row = 2 * int64_t{model.d_model} + static_cast<int64_t>(model.widest_row);
-  return product({n_rows, row, 4}) + product({std::min(n_rows, kMaxLogitRows), model.n_vocab, 4});
+  return product({n_rows, row, 4}) + product({std::min(n_rows, kMaxLogitRows), model.n_vocab, 4}) +
+         kScratchArrays * kTensorAlignment;
 }
 
 uint64_t expert_scratch_bytes(const ModelShape& model, int n_rows) {
-  // The input in int8; of each chosen expert: id and weight, its activation in f32 and int8, its
-  // output row.
+  // The input in int8 and the shared expert's weight; of each chosen expert: id and weight, its
+  // activation in f32 and int8, its output row.
   const int64_t chosen =
       8 + 4 * int64_t{model.d_ff} + q8_row_bytes(model.d_ff) + 4 * int64_t{model.d_model};
-  return product({n_rows, q8_row_bytes(model.d_model)}) +
+  return product({n_rows, q8_row_bytes(model.d_model) + 4}) +
          product({n_rows, model.n_experts_used, chosen});
 }
 
@@ -119,6 +123,21 @@ uint64_t stream_bytes(const ModelShape& model) {
     most = std::max(most, 2 * n * slot);
   }
   return most;
+}
+
+uint64_t table_bytes(const ModelShape& model) {
+  int n_experts = 0;
+  for (const LayerShape& layer : model.layers) n_experts = std::max(n_experts, layer.n_experts);
+  if (n_experts == 0) return 0;
+  const auto array = [](uint64_t n_bytes) { return round_up(n_bytes, kTensorAlignment); };
+  return array(product({model.n_layers(), n_experts, kAddressBytes})) + array(kParameterBytes) +
+         array(kStagingSlots * kAddressBytes);
+}
+
+uint64_t staging_bytes(const ModelShape& model) {
+  uint64_t most = 0;
+  for (const LayerShape& layer : model.layers) most = std::max(most, slot_bytes(layer));
+  return kStagingSlots * most;
 }
 
 Price price(const ModelShape& model, const Workload& work, const Placement& place) {
@@ -149,7 +168,9 @@ Price price(const ModelShape& model, const Workload& work, const Placement& plac
   const uint64_t expert_scratch = expert_scratch_bytes(model, n_rows);
   const bool host_experts = out.host.experts > 0;
   if (uses_gpu) {
-    out.vram.cuda = kCudaBytes;
+    out.vram.cuda = place.overhead_bytes;
+    out.vram.tables = table_bytes(model);
+    out.vram.staging = host_experts ? staging_bytes(model) : 0;
     out.vram.scratch = trunk_scratch + expert_scratch + (host_experts ? stream_bytes(model) : 0);
   }
   if (n_cpu_layers > 0) out.host.scratch += trunk_scratch;

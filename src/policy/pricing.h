@@ -21,7 +21,7 @@ int kv_block_elems(KvType type);
 // One layer. Its trunk is everything but the routed experts: attention or recurrence, norms,
 // router, shared expert, or the dense network of a leading layer.
 struct LayerShape {
-  uint64_t trunk_bytes = 0;
+  uint64_t trunk_bytes = 0;   // each tensor on a boundary of kTensorAlignment
   uint64_t trunk_elems = 0;   // weights in it: what a token multiplies
   uint64_t shared_bytes = 0;  // of the trunk: the shared expert, or the dense network
 
@@ -49,7 +49,8 @@ struct ModelShape {
   int n_vocab = 0;
   int n_ctx_train = 0;
   int n_experts_used = 0;
-  // f32 values that the trunk matrices of the widest layer put out for one token.
+  // f32 values that the trunk of the widest layer computes for one token: what its matrices put
+  // out, and what attention hands to the last of them.
   uint64_t widest_row = 0;
 
   std::vector<LayerShape> layers;
@@ -67,6 +68,9 @@ struct ModelShape {
 // The model with its MTP blocks as further layers.
 ModelShape with_mtp(ModelShape model);
 
+// CUDA's context, its kernels, and the gaps between allocations. An estimate for drivers of 2026.
+constexpr uint64_t kCudaBytes = 512 * kMiB;
+
 // What is asked of the model.
 struct Workload {
   int n_ctx = 0;  // tokens each sequence can hold
@@ -82,7 +86,8 @@ struct Workload {
 // Where things are: the last n_gpu_layers layers and the output on the GPU, the others on the CPU.
 struct Placement {
   int n_gpu_layers = 0;
-  std::vector<int> n_slots;  // by layer: experts that VRAM can hold; 0 on the CPU
+  std::vector<int> n_slots;              // by layer: experts that VRAM can hold; 0 on the CPU
+  uint64_t overhead_bytes = kCudaBytes;  // of VRAM, taken by nothing of ours: Hardware's
 };
 
 struct VramBytes {
@@ -92,8 +97,12 @@ struct VramBytes {
   uint64_t state = 0;
   uint64_t scratch = 0;
   uint64_t cuda = 0;
+  uint64_t tables = 0;   // where each expert is, a step's parameters, and what of staging is ready
+  uint64_t staging = 0;  // experts on their way into slots
   uint64_t slots = 0;
-  uint64_t total() const { return trunk + output + kv + state + scratch + cuda + slots; }
+  uint64_t total() const {
+    return trunk + output + kv + state + scratch + cuda + tables + staging + slots;
+  }
 };
 
 struct HostBytes {
@@ -112,8 +121,8 @@ struct Price {
   HostBytes host;
 };
 
-// CUDA's context, its kernels, and the gaps between allocations. An estimate for drivers of 2026.
-constexpr uint64_t kCudaBytes = 512 * kMiB;
+constexpr uint64_t kTensorAlignment = 64;  // of every trunk tensor and every array of a step
+constexpr int kStagingSlots = 8;
 constexpr int kKvPageTokens = 64;
 constexpr int kMaxLogitRows = 16;  // logits are computed so many rows at a time
 
@@ -125,11 +134,18 @@ uint64_t slot_bytes(const LayerShape& layer);
 // window. A sum beyond 1 PiB is said to be 1 PiB: nobody has it, and it cannot overflow.
 uint64_t kv_bytes(const LayerShape& layer, const Workload& work);
 
-// Activations of the widest step: the trunk's rows, and the rows of the routed experts.
+// Activations of the widest step: the trunk's rows, and the rows of the routed experts. Together no
+// less than all arrays of a step, each on a boundary of kTensorAlignment.
 uint64_t trunk_scratch_bytes(const ModelShape& model, int n_rows);
 uint64_t expert_scratch_bytes(const ModelShape& model, int n_rows);
 // Two buffers, through which a prompt's experts stream that are not resident.
 uint64_t stream_bytes(const ModelShape& model);
+
+// The residency table, an address for each expert of each layer; with it the parameters of a step
+// and a word for each staging slot. 0 without experts.
+uint64_t table_bytes(const ModelShape& model);
+// kStagingSlots of the largest expert's size.
+uint64_t staging_bytes(const ModelShape& model);
 
 Price price(const ModelShape& model, const Workload& work, const Placement& place);
 

@@ -51,9 +51,9 @@ class Directory {
   }
 
   std::vector<gguf::TensorInfo>& tensors() { return tensors_; }
-  uint64_t n_bytes() const {
+  uint64_t n_bytes() const {  // with every tensor on a boundary
     uint64_t sum = 0;
-    for (const gguf::TensorInfo& t : tensors_) sum += t.n_bytes;
+    for (const gguf::TensorInfo& t : tensors_) sum += round_up(t.n_bytes, policy::kTensorAlignment);
     return sum;
   }
   policy::ModelShape shape() const { return read_shape(metadata_, tensors_); }

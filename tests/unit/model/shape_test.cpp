@@ -30,7 +30,8 @@ uint64_t kv_bytes(const ModelShape& shape, policy::KvType type, int n_ctx) {
   return sum;
 }
 
-// Every byte of the directory is booked exactly once.
+// Every byte of the directory is booked exactly once, and so are those before a boundary of 64.
+// (The experts and embeddings of these tests all have a multiple of that.)
 void expect_complete(const Directory& directory, const ModelShape& shape) {
   const uint64_t booked = trunk_bytes(shape) + shape.expert_bytes() + shape.mtp_bytes() +
                           shape.output_bytes + (shape.tied ? 0 : shape.embedding_bytes);
@@ -65,7 +66,7 @@ TEST(Shape, OfQwen3Moe) {
   EXPECT_EQ(s.n_experts_used, 8);
   EXPECT_EQ(s.d_ff, 768);
   EXPECT_EQ(s.n_vocab, 151936);
-  EXPECT_EQ(s.widest_row, 4096u + 512 + 512 + 2048 + 128);
+  EXPECT_EQ(s.widest_row, 4096u + 512 + 512 + 4096 + 2048 + 128);  // attention's own output too
   // q and out 2 x 4,718,592, k and v 2 x 589,824, router and norms 4 x 266,496; v in Q6_K 860,160.
   EXPECT_EQ(s.layers[7].trunk_bytes, 11'682'816u);
   EXPECT_EQ(s.layers[8].trunk_bytes, 11'953'152u);
@@ -391,7 +392,7 @@ TEST(Shape, BooksScalesOfExpertsToThemAndSharedOnesToTheTrunk) {
   const ModelShape s = d.shape();
   expect_complete(d, s);
   EXPECT_EQ(s.layers[0].expert_bytes, plain.layers[0].expert_bytes + 4);
-  EXPECT_EQ(s.layers[0].trunk_bytes, plain.layers[0].trunk_bytes + 8);
+  EXPECT_EQ(s.layers[0].trunk_bytes, plain.layers[0].trunk_bytes + 2 * 64);  // a value each
 }
 
 TEST(Shape, TakesFusedQueryKeyAndValue) {
@@ -412,11 +413,64 @@ TEST(Shape, OfAFileIsThatOfItsDirectory) {
     const gguf::ModelFile file = gguf::ModelFile::open(path);
     const ModelShape s = read_shape(file);
     uint64_t in_file = 0;
-    for (const gguf::Tensor& t : file.tensors()) in_file += t.n_bytes;
+    for (const gguf::Tensor& t : file.tensors()) {  // the host reads the embedding where it stands
+      const bool in_place = t.name == "token_embd.weight" && !s.tied;
+      in_file += in_place ? t.n_bytes : round_up(t.n_bytes, policy::kTensorAlignment);
+    }
     EXPECT_EQ(trunk_bytes(s) + s.expert_bytes() + s.output_bytes + (s.tied ? 0 : s.embedding_bytes),
               in_file)
         << architecture;
     EXPECT_EQ(s.architecture, architecture);
+  }
+}
+
+TEST(Shape, CountsWhatMemoryHoldsWideVectorsAndWholeBoundaries) {
+  Directory d = qwen3_30b();
+  const ModelShape plain = d.shape();
+  // 16-bit vectors are held in f32, matrices as they are: 3 x 5 x 2 = 30 bytes and 40 x 4 = 160.
+  d.add_to(0, Type::f16, "ffn_up_shexp 3x5");
+  d.add_to(0, Type::bf16, "ffn_gate_inp_shexp 40, ffn_gate_shexp 40");
+  d.add("rope_freqs.weight", Type::f16, {33});  // 132 bytes
+  const ModelShape s = d.shape();
+  EXPECT_EQ(s.layers[0].trunk_bytes, plain.layers[0].trunk_bytes + 64 + 192 + 192);
+  EXPECT_EQ(s.layers[0].shared_bytes, 64u + 192 + 192);
+  EXPECT_EQ(s.output_bytes, plain.output_bytes + 192);
+}
+
+// What a step of the engine needs beside weights and KV cache, by the configuration of the model.
+uint64_t step_bytes(const Config& c, int n_rows) {
+  uint64_t sum = 0;
+  const auto add = [&](int64_t rows, int64_t row_bytes) {
+    sum += round_up(static_cast<uint64_t>(rows * row_bytes), policy::kTensorAlignment);
+  };
+  add(n_rows, 4 * int64_t{c.d_model});                     // x
+  add(n_rows, 4 * (c.q_cols() + 2 * c.kv_cols()));         // q, k and v
+  add(n_rows, 4 * c.q_cols());                             // attention
+  add(n_rows, 4 * int64_t{c.d_model});                     // the experts' input in f32,
+  add(n_rows, c.d_model);                                  // in int8,
+  add(n_rows, c.d_model / 32 * 4);                         // with its scales
+  add(n_rows, c.d_model / 32 * 4);                         // and sums
+  add(n_rows, 4 * c.n_experts_used);                       // who was chosen,
+  add(n_rows, 4 * c.n_experts_used);                       // with which weight,
+  add(n_rows, 4);                                          // and the shared expert's
+  add(n_rows, 4 * int64_t{c.n_experts_used} * c.d_model);  // experts' rows
+  add(std::min(n_rows, policy::kMaxLogitRows), 4 * int64_t{c.n_vocab});
+  return sum;
+}
+
+TEST(Shape, PricesNoLessScratchThanAStepNeeds) {
+  const TempDir dir;
+  for (const char* architecture : kArchitectures) {
+    const std::string path = dir / "m.gguf";
+    write_tiny(path, architecture, "Q4_K_M");
+    const gguf::ModelFile file = gguf::ModelFile::open(path);
+    const ModelShape s = read_shape(file);
+    const Model model(file);
+    for (const int n_rows : {1, 3, 16, 17, 512}) {
+      EXPECT_GE(policy::trunk_scratch_bytes(s, n_rows) + policy::expert_scratch_bytes(s, n_rows),
+                step_bytes(model.config(), n_rows))
+          << architecture << ", " << n_rows << " rows";
+    }
   }
 }
 

@@ -35,7 +35,7 @@ TEST(Hardware, IsDescribedByTheNamesOfItsParts) {
 TEST(Hardware, IsDescribedByNumbers) {
   const Hardware h = parse(
       "vram=12GiB,link=25GB/s,cpu=60GB/s,ram=64GiB,gpu=500GB/s,handshake=18us,cores=16,pin=1g,"
-      "register=no");
+      "overhead=0B,register=no");
   EXPECT_EQ(h.vram_free, 12 * kGiB);
   EXPECT_EQ(h.ram_free, 64 * kGiB);
   EXPECT_DOUBLE_EQ(h.link_gbps, 25.0);
@@ -44,6 +44,7 @@ TEST(Hardware, IsDescribedByNumbers) {
   EXPECT_DOUBLE_EQ(h.handshake_us, 18.0);
   EXPECT_EQ(h.n_cores, 16);
   EXPECT_EQ(h.pin_limit, kGiB);
+  EXPECT_EQ(h.vram_overhead, 0u);
   EXPECT_FALSE(h.registers_in_place);
   for (const std::string& source : {h.gpu_source, h.ram_source, h.cpu_source}) {
     EXPECT_EQ(source, "given");
@@ -124,6 +125,7 @@ TEST(Hardware, RefusesWhatMakesNoSense) {
                            "cores=0",
                            "cores=1.5",
                            "cores=99999",
+                           "overhead=5",
                            "speed=5",
                            "=5",
                            "register=maybe",

@@ -44,7 +44,7 @@ void expect_sound(const Plan& plan, const ModelShape& model, const Hardware& har
   EXPECT_LE(plan.price.vram.slots, plan.expert_budget);
   ASSERT_EQ(plan.layers.size(), model.layers.size());
   // The plan's own numbers are those that the pricing function gives an allocator.
-  Placement place{plan.n_gpu_layers, {}};
+  Placement place{plan.n_gpu_layers, {}, hardware.vram_overhead};
   int64_t n_slots = 0;
   for (const LayerPlan& layer : plan.layers) {
     place.n_slots.push_back(layer.n_slots);

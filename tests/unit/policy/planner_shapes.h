@@ -25,7 +25,7 @@ inline ModelShape qwen3_30b() {
                .n_vocab = 151936,
                .n_ctx_train = 40960,
                .n_experts_used = 8,
-               .widest_row = 4096 + 512 + 512 + 2048 + 128};
+               .widest_row = 4096 + 512 + 512 + 4096 + 2048 + 128};
   // q 2048x4096, k and v 2048x512, out 4096x2048, router 2048x128 in F32, norms 2 x 2048 + 2 x 128.
   const uint64_t q = 2048 * 4096 / 256 * 144;
   const uint64_t k = 2048 * 512 / 256 * 144;

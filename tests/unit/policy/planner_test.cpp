@@ -41,7 +41,9 @@ TEST(Planner, PutsTheWholeTrunkOfQwen3Into12GiBAndTellsTheExpertBudget) {
   EXPECT_EQ(plan.price.vram.kv, 48u * 8'388'608);
   EXPECT_EQ(plan.price.vram.output, 255'260'672u);
   const VramBytes& v = plan.price.vram;
-  EXPECT_EQ(plan.expert_budget, 12 * kGiB - v.trunk - v.kv - v.output - v.scratch - v.cuda);
+  EXPECT_EQ(plan.expert_budget, 12 * kGiB - (v.total() - v.slots));
+  EXPECT_EQ(v.tables, 8u * 48 * 128 + 64 + 64);
+  EXPECT_EQ(v.staging, 8u * 3'059'712);
   EXPECT_GT(plan.expert_budget, 9 * kGiB);
   EXPECT_LE(v.slots, plan.expert_budget);
   EXPECT_GT(v.slots + 3'059'712, plan.expert_budget);  // not even one more slot would fit
@@ -168,6 +170,15 @@ TEST(Planner, UsesNoMoreVramThanItMay) {
   EXPECT_EQ(make_plan(qwen3_30b(), desktop(), wishes).vram_budget, 12 * kGiB);
   wishes.vram_bytes = 0;
   EXPECT_EQ(make_plan(qwen3_30b(), desktop(), wishes).mode, Mode::cpu_only);
+}
+
+TEST(Planner, CountsTheOverheadOfTheMachine) {
+  Hardware h = desktop();
+  const Plan plan = make_plan(qwen3_30b(), h, {});
+  h.vram_overhead = 0;
+  const Plan more = make_plan(qwen3_30b(), h, {});
+  EXPECT_EQ(more.price.vram.cuda, 0u);
+  EXPECT_EQ(more.expert_budget - plan.expert_budget, kCudaBytes);
 }
 
 TEST(Planner, ObeysTheWishedMode) {

@@ -97,11 +97,12 @@ ModelShape two_layers() {
 TEST(Pricing, CountsTheScratchOfTheWidestStep) {
   const ModelShape m = two_layers();
   // 10 rows of x, its norm and projections (64 + 64 + 200), 10 rows of 100 logits; 20 rows have
-  // logits for 16 only.
-  EXPECT_EQ(trunk_scratch_bytes(m, 10), 4u * 10 * 328 + 4u * 10 * 100);
-  EXPECT_EQ(trunk_scratch_bytes(m, 20), 4u * 20 * 328 + 4u * 16 * 100);
-  // A row of 64 in int8: 64 + 2 x 8 scale bytes. For each of 2 experts: 8, 4 x 32, 32 + 8, 4 x 64.
-  EXPECT_EQ(expert_scratch_bytes(m, 10), 10u * 80 + 20u * (8 + 128 + 40 + 256));
+  // logits for 16 only. 16 arrays may each end 64 bytes before the next begins.
+  EXPECT_EQ(trunk_scratch_bytes(m, 10), 4u * 10 * 328 + 4u * 10 * 100 + 1024);
+  EXPECT_EQ(trunk_scratch_bytes(m, 20), 4u * 20 * 328 + 4u * 16 * 100 + 1024);
+  // A row of 64 in int8: 64 + 2 x 8 scale bytes; the shared expert's weight, 4. For each of 2
+  // experts: 8, 4 x 32, 32 + 8, 4 x 64.
+  EXPECT_EQ(expert_scratch_bytes(m, 10), 10u * 84 + 20u * (8 + 128 + 40 + 256));
   // Two buffers of all 8 experts: 70,000 takes a slot of 70,144.
   EXPECT_EQ(stream_bytes(m), 2u * 8 * 70'144);
 }
@@ -128,11 +129,17 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(gpu.vram.state, 1500u);
   EXPECT_EQ(gpu.vram.slots, 5u * 70'144);
   EXPECT_EQ(gpu.vram.cuda, 512u * kMiB);
+  EXPECT_EQ(gpu.vram.tables, 128u + 64 + 64);  // addresses of 2 layers x 8, parameters, 8 words
+  EXPECT_EQ(gpu.vram.staging, 8u * 70'144);
   EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + stream_bytes(m));
   EXPECT_EQ(gpu.host.experts, 560'000u);  // a victim is dropped, so the host keeps all
   EXPECT_EQ(gpu.host.embedding, 7000u);
   EXPECT_EQ(gpu.host.scratch, expert_scratch);
   EXPECT_EQ(gpu.host.total(), 560'000u + 7000u + expert_scratch);
+
+  const VramBytes& v = gpu.vram;
+  EXPECT_EQ(v.total(), v.trunk + v.output + v.kv + v.state + v.slots + v.cuda + v.tables +
+                           v.staging + v.scratch);
 
   const Price split = price(m, work, {1, {0, 0}});
   EXPECT_EQ(split.vram.trunk, 3000u);
@@ -153,6 +160,20 @@ TEST(Pricing, NeedsNoHostCopyAndNoStreamingOfExpertsThatAreAllInVram) {
   const Price p = price(m, {.n_ctx = 64}, {2, {0, 8}});
   EXPECT_EQ(p.host.total(), 7000u);
   EXPECT_EQ(p.vram.scratch, trunk_scratch_bytes(m, 512) + expert_scratch_bytes(m, 512));
+  EXPECT_EQ(p.vram.staging, 0u);
+  EXPECT_EQ(p.vram.tables, table_bytes(m));  // work finds experts by it wherever they are
+}
+
+TEST(Pricing, NeedsNoTablesWithoutExperts) {
+  ModelShape m = two_layers();
+  m.layers[1].n_experts = 0;
+  EXPECT_EQ(price(m, {.n_ctx = 64}, {2, {0, 0}}).vram.tables, 0u);
+}
+
+TEST(Pricing, TakesTheOverheadOfTheDeviceOnlyWhereItIsUsed) {
+  const ModelShape m = two_layers();
+  EXPECT_EQ(price(m, {.n_ctx = 64}, {2, {0, 0}, 1000}).vram.cuda, 1000u);
+  EXPECT_EQ(price(m, {.n_ctx = 64}, {0, {0, 0}, 1000}).vram.cuda, 0u);
 }
 
 TEST(Pricing, HoldsATiedEmbeddingTwiceOnlyWhereThereAreTwoMemories) {
