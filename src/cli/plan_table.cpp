@@ -57,6 +57,7 @@ Json hardware_json(const policy::Hardware& h) {
           {"link_gbps", h.link_gbps},
           {"cpu_gbps", h.cpu_gbps},
           {"handshake_us", h.handshake_us},
+          {"copy_interference", h.copy_interference},
           {"n_cores", h.n_cores},
           {"gpu_source", h.gpu_source},
           {"ram_source", h.ram_source},
@@ -86,6 +87,7 @@ Json forecasts_json(const Plan& plan) {
       mode["hit_rate"] = f.speed.hit_rate;
       mode["n_gpu_layers"] = f.n_gpu_layers;
       mode["n_slots"] = f.n_slots;
+      mode["link_share"] = f.link_share;
       mode["vram_bytes"] = f.vram_bytes;
       mode["host_bytes"] = f.host_bytes;
     }
@@ -184,6 +186,7 @@ Json plan_json(const PlannedModel& model, const policy::Hardware& hardware, cons
           {"v_type", policy::kv_type_name(plan.work.v_type)},
           {"prefill_chunk", plan.work.prefill_chunk},
           {"n_gpu_layers", plan.n_gpu_layers},
+          {"link_share", plan.link_share},
           {"vram", std::move(vram)},
           {"host", std::move(host)},
           {"experts", slots_json(plan)},

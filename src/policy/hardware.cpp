@@ -226,6 +226,8 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
     h.cpu_source = "given";
   } else if (key == "handshake") {
     h.handshake_us = parse_quantity(value, kTimeUnits, kMicroseconds, key, "handshake=18us");
+  } else if (key == "interference") {
+    h.copy_interference = parse_quantity(value, kPlain, {0.0, 10.0}, key, "interference=0.4");
   } else if (key == "cores") {
     const double cores = parse_quantity(value, kPlain, {1.0, 4096.0}, key, "cores=16");
     if (cores != std::floor(cores))
@@ -236,8 +238,8 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
   } else {
     refuse(
         cat(shown(cat(key, "=", value)),
-            " is unknown; expected vram, overhead, ram, gpu, link, cpu, handshake, cores, pin or "
-            "register=yes|no"));
+            " is unknown; expected vram, overhead, ram, gpu, link, cpu, handshake, interference, "
+            "cores, pin or register=yes|no"));
   }
 }
 

@@ -148,6 +148,7 @@ Plan plan_whole(const ModelShape& model, const Hardware& hardware, const Wishes&
   if (!chosen) refuse(all);
   plan.mode = chosen->forecast.mode;
   plan.n_gpu_layers = chosen->forecast.n_gpu_layers;
+  plan.link_share = chosen->forecast.link_share;
   add_places(plan, model, scales, *chosen);
   add_memory(plan, hardware, scales, *chosen);
   for (size_t i = 0; i < all.size(); ++i) plan.forecasts[i] = all[i].forecast;

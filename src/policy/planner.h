@@ -75,6 +75,7 @@ struct Forecast {
   std::string obstacle;  // why not: what it needs and what there is, or the wish that excludes it
   int n_gpu_layers = 0;
   int64_t n_slots = 0;
+  double link_share = 0.0;
   uint64_t vram_bytes = 0;
   uint64_t host_bytes = 0;
   Speed speed;
@@ -91,6 +92,7 @@ struct Plan {
   Mode mode = Mode::cpu_only;
   Workload work;
   int n_gpu_layers = 0;
+  double link_share = 0.0;  // of a layer's misses, what the GPU reads over the link
   uint64_t vram_budget = 0;
   uint64_t expert_budget = 0;  // of it, what trunk, KV cache and all else leave
   uint64_t ram_budget = 0;

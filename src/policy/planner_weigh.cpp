@@ -114,6 +114,7 @@ Candidate Scales::candidate(Mode mode, const Workload& work, Placement place) co
        .obstacle = "",
        .n_gpu_layers = place.n_gpu_layers,
        .n_slots = sum(place.n_slots),
+       .link_share = place.link_share,
        .vram_bytes = c.price.vram.total(),
        .host_bytes = c.price.host.total(),
        .speed = predict(model_, hardware_, work, place, locality_)};

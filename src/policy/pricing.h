@@ -88,6 +88,7 @@ struct Placement {
   int n_gpu_layers = 0;
   std::vector<int> n_slots;              // by layer: experts that VRAM can hold; 0 on the CPU
   uint64_t overhead_bytes = kCudaBytes;  // of VRAM, taken by nothing of ours: Hardware's
+  double link_share = 0.0;  // of a layer's misses in decode, what the GPU reads over the link
 };
 
 struct VramBytes {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/miss_split.h"
 
 namespace sluice::policy {
 namespace {
@@ -36,21 +37,27 @@ class Clock {
         cpu_(hardware.cpu_gbps * kGiga),
         gpu_ops_(gpu_ * kGpuOpsPerByte),
         cpu_ops_(hardware.n_cores * kCpuCoreOps),
-        handshake_(hardware.handshake_us * 1e-6) {}
+        handshake_(hardware.handshake_us * 1e-6),
+        interference_(hardware.copy_interference) {}
 
   double handshake() const { return handshake_; }
 
-  // One token. Hits, misses and their wait are added up as if nothing overlapped: what overlap
-  // gains on machines whose link and cores share the same DRAM was between nothing and 22 %.
+  // One token.
   double decode_cpu_layer(const LayerShape& layer) const {
     return kCpuLayerSeconds + (step_bytes(layer) + used_bytes(layer)) / cpu_;
   }
-  double decode_gpu_layer(const LayerShape& layer, double hits) const {
-    const double seconds = kGpuLayerSeconds + step_bytes(layer) / gpu_;
-    if (layer.n_experts == 0) return seconds;
-    const double waits = 1.0 - std::pow(hits, used(layer));  // a layer without misses never waits
-    return seconds + hits * used_bytes(layer) / gpu_ + (1.0 - hits) * used_bytes(layer) / cpu_ +
-           waits * handshake_;
+  // The trunk, then the experts, by how many of them are missing: were the calls independent, that
+  // would be so for m of them with probability C(used, m) (1 - hits)^m hits^(used - m).
+  double decode_gpu_layer(const LayerShape& layer, double hits, double link_share) const {
+    double seconds = kGpuLayerSeconds + step_bytes(layer) / gpu_;
+    const int n = used(layer);
+    double n_ways = 1.0;  // C(n, m)
+    for (int m = 0; m <= n; ++m) {
+      const double chance = n_ways * std::pow(1.0 - hits, m) * std::pow(hits, n - m);
+      seconds += chance * expert_seconds(layer, m, link_share);
+      n_ways *= static_cast<double>(n - m) / (m + 1);
+    }
+    return seconds;
   }
   double output(const ModelShape& model, bool on_gpu) const {
     return static_cast<double>(model.output_bytes) / (on_gpu ? gpu_ : cpu_);
@@ -73,9 +80,20 @@ class Clock {
   }
 
  private:
+  // Hits, what crosses the link, and the CPU's part go on beside each other; the slowest decides.
+  // The link takes from the CPU what both read from the same memory.
+  double expert_seconds(const LayerShape& layer, int n_misses, double link_share) const {
+    const auto expert = static_cast<double>(layer.expert_bytes);
+    const int n_hits = used(layer) - n_misses;
+    const int n_link = link_reads(n_misses, static_cast<float>(link_share));
+    const int n_cpu = n_misses - n_link;
+    const double cpu =
+        n_cpu > 0 ? handshake_ + (n_cpu + interference_ * n_link) * expert / cpu_ : 0.0;
+    return std::max({n_hits * expert / gpu_, n_link * expert / link_, cpu});
+  }
   double on_gpu(double bytes, double ops) const { return std::max(bytes / gpu_, ops / gpu_ops_); }
   double on_cpu(double bytes, double ops) const { return std::max(bytes / cpu_, ops / cpu_ops_); }
-  double used(const LayerShape& layer) const { return std::min(n_used_, layer.n_experts); }
+  int used(const LayerShape& layer) const { return std::min(n_used_, layer.n_experts); }
   double used_bytes(const LayerShape& layer) const {
     return used(layer) * static_cast<double>(layer.expert_bytes);
   }
@@ -93,7 +111,7 @@ class Clock {
   // Of the experts a chunk meets at least once, were routing even.
   double touched_bytes(const LayerShape& layer) const {
     if (layer.n_experts == 0) return 0.0;
-    const double share = used(layer) / layer.n_experts;
+    const double share = static_cast<double>(used(layer)) / layer.n_experts;
     return layer.n_experts * (1.0 - std::pow(1.0 - share, chunk_)) *
            static_cast<double>(layer.expert_bytes);
   }
@@ -104,6 +122,7 @@ class Clock {
   double gpu_, link_, cpu_;  // bytes/s
   double gpu_ops_, cpu_ops_;
   double handshake_;
+  double interference_;
 };
 
 }  // namespace
@@ -149,7 +168,7 @@ Speed predict(const ModelShape& model, const Hardware& hardware, const Workload&
             ? 1.0
             : static_cast<double>(place.n_slots[static_cast<size_t>(i)]) / layer.n_experts;
     const double hits = locality.hits(resident);
-    decode += clock.decode_gpu_layer(layer, hits);
+    decode += clock.decode_gpu_layer(layer, hits, place.link_share);
     prefill += clock.prefill_gpu_layer(layer, resident);
     if (layer.n_experts == 0) continue;
     hits_sum += hits;

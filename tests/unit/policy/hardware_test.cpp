@@ -35,7 +35,7 @@ TEST(Hardware, IsDescribedByTheNamesOfItsParts) {
 TEST(Hardware, IsDescribedByNumbers) {
   const Hardware h = parse(
       "vram=12GiB,link=25GB/s,cpu=60GB/s,ram=64GiB,gpu=500GB/s,handshake=18us,cores=16,pin=1g,"
-      "overhead=0B,register=no");
+      "overhead=0B,interference=0.25,register=no");
   EXPECT_EQ(h.vram_free, 12 * kGiB);
   EXPECT_EQ(h.ram_free, 64 * kGiB);
   EXPECT_DOUBLE_EQ(h.link_gbps, 25.0);
@@ -45,6 +45,7 @@ TEST(Hardware, IsDescribedByNumbers) {
   EXPECT_EQ(h.n_cores, 16);
   EXPECT_EQ(h.pin_limit, kGiB);
   EXPECT_EQ(h.vram_overhead, 0u);
+  EXPECT_DOUBLE_EQ(h.copy_interference, 0.25);
   EXPECT_FALSE(h.registers_in_place);
   for (const std::string& source : {h.gpu_source, h.ram_source, h.cpu_source}) {
     EXPECT_EQ(source, "given");
@@ -126,6 +127,8 @@ TEST(Hardware, RefusesWhatMakesNoSense) {
                            "cores=1.5",
                            "cores=99999",
                            "overhead=5",
+                           "interference=-1",
+                           "interference=lots",
                            "speed=5",
                            "=5",
                            "register=maybe",

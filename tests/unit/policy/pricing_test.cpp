@@ -201,7 +201,7 @@ TEST(Locality, GoesThroughItsPointsInStraightLines) {
 }
 
 // A layer of 40 MB trunk and 8 x 10 MB experts on round rates, so that the sum can be done by hand.
-TEST(Speed, IsTheSumOfItsParts) {
+TEST(Speed, IsTheSumOfItsLayersAndInEachTheSlowestOfThree) {
   ModelShape m{.architecture = "any", .name = "", .d_model = 64, .n_experts_used = 8};
   m.layers = {{.trunk_bytes = 40'000'000, .n_experts = 16, .expert_bytes = 10'000'000}};
   m.output_bytes = 60'000'000;
@@ -212,8 +212,9 @@ TEST(Speed, IsTheSumOfItsParts) {
   h.handshake_us = 20.0;
   const Workload work{.n_ctx = 4096};
   const LocalityCurve half({{0.5, 0.75}});
-  const auto ms = [&](int n_gpu_layers, int n_slots) {
-    return 1000.0 / predict(m, h, work, {n_gpu_layers, {n_slots}}, half).decode;
+  const auto ms = [&](int n_gpu_layers, int n_slots, double link_share = 0.0) {
+    return 1000.0 /
+           predict(m, h, work, {n_gpu_layers, {n_slots}, kCudaBytes, link_share}, half).decode;
   };
   // CPU: 20 us + (40 + 80 + 60) MB at 100 GB/s.
   EXPECT_NEAR(ms(0, 0), 0.020 + 1.8, 1e-9);
@@ -221,8 +222,27 @@ TEST(Speed, IsTheSumOfItsParts) {
   EXPECT_NEAR(ms(1, 16), 0.010 + 0.18, 1e-9);
   // No slot: trunk and output on the GPU, experts on the CPU, a handshake.
   EXPECT_NEAR(ms(1, 0), 0.010 + 0.1 + 0.8 + 0.020, 1e-9);
-  // Three of four calls hit; the chance that all eight do is 0.75^8 = 0.1001.
-  EXPECT_NEAR(ms(1, 8), 0.010 + 0.1 + 0.06 + 0.2 + 0.020 * (1 - std::pow(0.75, 8)), 1e-9);
+  // Three of four calls hit. The chance that all eight do is 0.75^8 = 0.1001: then they take 0.08;
+  // else the CPU's part decides, 0.02 and 0.1 for each of two misses on average.
+  const double all_hit = std::pow(0.75, 8);
+  EXPECT_NEAR(ms(1, 8), 0.010 + 0.1 + all_hit * 0.08 + (1 - all_hit) * 0.020 + 2 * 0.1, 1e-9);
+  // No slot, and half of the misses over the link: 40 MB at 20 GB/s.
+  EXPECT_NEAR(ms(1, 0, 0.5), 0.010 + 0.1 + 2.0, 1e-9);
+  // A fast one: the CPU's 40 MB decide, and what the link takes from it, 0.4 x 40.
+  h.link_gbps = 200.0;
+  EXPECT_NEAR(ms(1, 0, 0.5), 0.010 + 0.1 + 0.020 + 0.56, 1e-9);
+  // All over the link: nobody waits for the CPU.
+  EXPECT_NEAR(ms(1, 0, 1.0), 0.010 + 0.1 + 0.4, 1e-9);
+  // A GPU so slow that its hits decide where there are more than two: everything at
+  // 40 GB/s, so 0.25 for a hit, against 0.02 and 0.1 for a miss.
+  h.gpu_gbps = 40.0;
+  const double ways[] = {1, 8, 28, 56, 70, 56, 28, 8, 1};
+  double expected = 0.010 + 2.5;
+  for (int n_hits = 0; n_hits <= 8; ++n_hits) {
+    const double chance = ways[n_hits] * std::pow(0.75, n_hits) * std::pow(0.25, 8 - n_hits);
+    expected += chance * (n_hits > 2 ? 0.25 * n_hits : 0.02 + 0.1 * (8 - n_hits));
+  }
+  EXPECT_NEAR(ms(1, 8), expected, 1e-9);
 }
 
 TEST(Speed, PrefillsByStreamingOrOnTheCpuWhicheverIsFaster) {
