@@ -154,16 +154,17 @@ void print_slots(const Plan& plan) {
 }
 
 void print_forecasts(const Plan& plan) {
-  std::printf("\n    %-14s %12s %12s %6s\n", "predicted", "decode t/s", "prefill t/s", "hits");
+  std::printf("\n    %-22s %12s %12s %6s %14s\n", "predicted", "decode t/s", "prefill t/s", "hits",
+              "misses by link");
   for (const Forecast& f : plan.forecasts) {
     const std::string name(policy::mode_name(f.mode));
     const char* const mark = f.mode == plan.mode ? ">" : " ";
     if (!f.possible) {
-      std::printf("  %s %-14s %s\n", mark, name.c_str(), f.obstacle.c_str());
+      std::printf("  %s %-22s %s\n", mark, name.c_str(), f.obstacle.c_str());
       continue;
     }
-    std::printf("  %s %-14s %12.1f %12.0f %5.0f%%\n", mark, name.c_str(), f.speed.decode,
-                f.speed.prefill, 100.0 * f.speed.hit_rate);
+    std::printf("  %s %-22s %12.1f %12.0f %5.0f%% %13.0f%%\n", mark, name.c_str(), f.speed.decode,
+                f.speed.prefill, 100.0 * f.speed.hit_rate, 100.0 * f.link_share);
   }
 }
 

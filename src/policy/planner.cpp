@@ -71,9 +71,9 @@ std::vector<std::string> concessions(const ModelShape& model, const Wishes& wish
   const auto& most = scales.most_slots();
   const auto n_most = std::accumulate(most.begin(), most.end(), int64_t{0});
   if (c.forecast.n_slots < n_most) {
-    out.push_back(c.forecast.n_slots > 0
-                      ? cat("only ", c.forecast.n_slots, " of ", n_most, " experts in VRAM")
-                      : std::string("all experts on the CPU"));
+    const bool on_gpu = c.forecast.n_slots > 0 || c.forecast.mode == Mode::streamed;
+    out.push_back(on_gpu ? cat("only ", c.forecast.n_slots, " of ", n_most, " experts in VRAM")
+                         : std::string("all experts on the CPU"));
   }
   if (c.forecast.n_gpu_layers < scales.n_gpu_layers()) {
     out.push_back(cat(model.n_layers() - c.forecast.n_gpu_layers, " of ", model.n_layers(),
@@ -160,14 +160,14 @@ Plan plan_whole(const ModelShape& model, const Hardware& hardware, const Wishes&
 }  // namespace
 
 std::string_view mode_name(Mode mode) {
-  constexpr std::string_view kNames[kModes] = {"all resident", "expert cache", "CPU experts",
-                                               "CPU only"};
+  constexpr std::string_view kNames[kModes] = {"all resident", "expert cache",
+                                               "GPU experts, streamed", "CPU experts", "CPU only"};
   return kNames[static_cast<size_t>(mode)];
 }
 
 std::string_view mode_key(Mode mode) {
-  constexpr std::string_view kKeys[kModes] = {"all_resident", "expert_cache", "cpu_experts",
-                                              "cpu_only"};
+  constexpr std::string_view kKeys[kModes] = {"all_resident", "expert_cache", "streamed",
+                                              "cpu_experts", "cpu_only"};
   return kKeys[static_cast<size_t>(mode)];
 }
 

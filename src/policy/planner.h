@@ -23,14 +23,16 @@ namespace sluice::policy {
 
 enum class Mode {
   all_resident,  // every expert in VRAM
-  expert_cache,  // VRAM holds the experts in use, the CPU computes the others
+  expert_cache,  // VRAM holds the experts in use, the CPU computes the others, or most of them
+  streamed,      // the same, but the GPU computes them all and reads the others over the link
   cpu_experts,   // the trunk on the GPU, at least in part, experts on the CPU
   cpu_only,
 };
-constexpr int kModes = 4;
+constexpr int kModes = 5;
 std::string_view mode_name(Mode mode);  // "expert cache"
 std::string_view mode_key(Mode mode);   // "expert_cache"
 
+// gpu: all resident or streamed.
 enum class MoeWish { automatic, cache, cpu, gpu };
 
 struct Wishes {
@@ -50,6 +52,10 @@ struct Wishes {
   int prefill_chunk = 512;
   bool mtp = false;  // hold the MTP blocks too
 };
+
+// The expert cache reads a part of its misses over the link only where that is predicted to be so
+// many times as fast: the cost model does not know better, and the CPU's way needs nothing held.
+constexpr double kSplitGain = 1.05;
 
 constexpr int kAutoContext = 32768;
 constexpr int kLeastAutoContext = 4096;

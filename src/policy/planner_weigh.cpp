@@ -76,10 +76,10 @@ std::string Scales::excluded_by_place(Mode mode) const {
   int64_t n_experts = 0;
   for (const LayerShape& layer : model_.layers) n_experts += layer.n_experts;
   const char* const wish = wishes_.n_cpu_moe > 0 ? "--n-cpu-moe" : "-ngl";
-  if (mode == Mode::all_resident && sum(most_slots_) < n_experts) return wish;
-  if (mode == Mode::expert_cache && sum(most_slots_) == 0) {
-    return n_experts > 0 ? wish : "the model has no experts";
-  }
+  const bool all_on_gpu = mode == Mode::all_resident || mode == Mode::streamed;
+  if (all_on_gpu && sum(most_slots_) < n_experts) return wish;
+  const bool has_slots = mode == Mode::expert_cache || mode == Mode::streamed;
+  if (has_slots && sum(most_slots_) == 0) return n_experts > 0 ? wish : "the model has no experts";
   return "";
 }
 
@@ -93,15 +93,15 @@ std::string Scales::excluded(Mode mode) const {
     case MoeWish::cache:
       return mode == Mode::expert_cache ? "" : "--moe cache";
     case MoeWish::gpu:
-      return mode == Mode::all_resident ? "" : "--moe gpu";
+      return mode == Mode::all_resident || mode == Mode::streamed ? "" : "--moe gpu";
     case MoeWish::cpu:
       return mode == Mode::cpu_experts || mode == Mode::cpu_only ? "" : "--moe cpu";
   }
   return "";
 }
 
-Placement Scales::placement(int n_gpu_layers, std::vector<int> n_slots) const {
-  return {n_gpu_layers, std::move(n_slots), hardware_.vram_overhead};
+Placement Scales::placement(int n_gpu_layers, std::vector<int> n_slots, double link_share) const {
+  return {n_gpu_layers, std::move(n_slots), hardware_.vram_overhead, link_share};
 }
 
 // Prices and times a placement, and says whether it fits.
@@ -126,27 +126,38 @@ Candidate Scales::candidate(Mode mode, const Workload& work, Placement place) co
   };
   require(f.vram_bytes, vram_budget_, "VRAM");
   require(f.host_bytes, hardware_.ram_free, "RAM");
+  if (place.link_share > 0.0) {
+    require(c.price.host.experts, hardware_.pin_limit, "RAM that the GPU can read");
+  }
   c.place = std::move(place);
   return c;
 }
 
-// As many slots as were wished for, or as there is room for: at least one for every layer.
-Candidate Scales::with_cache(const Workload& work) const {
+// As many slots as were wished for, or as there is room for.
+Placement Scales::with_slots(const Workload& work, double link_share) const {
   const uint64_t base = price(model_, work, placement(n_gpu_layers_, no_slots())).vram.total();
   const uint64_t room = vram_budget_ > base ? vram_budget_ - base : 0;
   const SlotLimit limit = wishes_.n_slots ? SlotLimit{kNoLimit.n_bytes, *wishes_.n_slots}
                                           : SlotLimit{room, kNoLimit.n_slots};
-  Candidate c = candidate(Mode::expert_cache, work,
-                          placement(n_gpu_layers_, share_out(model_, rules_, limit)));
-  if (!c.forecast.possible || wishes_.n_slots) return c;
-  for (size_t i = 0; i < most_slots_.size(); ++i) {
+  return placement(n_gpu_layers_, share_out(model_, rules_, limit), link_share);
+}
+
+// At least one slot for every layer, unless fewer were wished for.
+Candidate Scales::with_cache(const Workload& work) const {
+  Candidate c = candidate(Mode::expert_cache, work, with_slots(work, 0.0));
+  if (!c.forecast.possible) return c;
+  for (size_t i = 0; i < most_slots_.size() && !wishes_.n_slots; ++i) {
     if (most_slots_[i] == 0 || c.place.n_slots[i] > 0) continue;
     c.forecast.possible = false;
     c.forecast.obstacle =
-        cat("has ", format_bytes(room), " of VRAM left for experts, less than one for every layer");
-    break;
+        cat("has room for ", c.forecast.n_slots, " experts in VRAM, less than one for every layer");
+    return c;
   }
-  return c;
+  // Link and CPU are done at the same time.
+  const double share = hardware_.link_gbps / (hardware_.link_gbps + hardware_.cpu_gbps);
+  Candidate split = candidate(Mode::expert_cache, work, with_slots(work, share));
+  const bool gains = split.forecast.speed.decode > kSplitGain * c.forecast.speed.decode;
+  return split.forecast.possible && gains ? split : c;
 }
 
 // The trunk does not fit: its first layers go to the CPU, as many as make the fastest step.
@@ -168,6 +179,8 @@ Candidate Scales::weigh(Mode mode, const Workload& work) const {
       return candidate(mode, work, placement(n_gpu_layers_, most_slots_));
     case Mode::expert_cache:
       return with_cache(work);
+    case Mode::streamed:
+      return candidate(mode, work, with_slots(work, 1.0));
     case Mode::cpu_experts: {
       Candidate whole = candidate(mode, work, placement(n_gpu_layers_, pinned_slots_));
       const bool must_be_whole = wishes_.n_gpu_layers || sum(pinned_slots_) > 0;

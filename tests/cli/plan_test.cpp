@@ -110,7 +110,7 @@ TEST_F(PlanOfQwen3, PutsTheWholeTrunkInto12GiBAndTellsTheExpertBudget) {
     EXPECT_EQ(p.at("experts").at("n_experts"), 6144);
     EXPECT_EQ(p.at("experts").at("layers").size(), 48u);
     EXPECT_EQ(p.at("host").at("holding"), "registered");
-    EXPECT_EQ(p.at("modes").size(), 4u);
+    EXPECT_EQ(p.at("modes").size(), 5u);
   }
 }
 
@@ -131,7 +131,8 @@ TEST_F(PlanOfQwen3, PrintsATableOfOneScreen) {
   for (const char* part : {"'qwen3moe'", "17.3 GiB", "rtx4070ti 12.0 GiB", "Plan: expert cache",
                            "48 of 48 trunk layers on the GPU", "context 4096", "room for experts",
                            "2.53 MiB for 24 layers", "registered in place", "> expert cache",
-                           "all resident   needs 18.1 GiB", "Why: ", "nothing was measured"}) {
+                           "all resident           needs 18.1 GiB", "GPU experts, streamed ",
+                           "Why: ", "nothing was measured"}) {
     EXPECT_NE(table.find(part), std::string::npos) << part << " is not in\n" << table;
   }
   EXPECT_LT(std::ranges::count(table, '\n'), 40);
@@ -151,6 +152,9 @@ TEST_F(PlanOfQwen3, IsForThisMachineUnlessAnotherIsDescribed) {
 TEST_F(PlanOfQwen3, ObeysWishes) {
   EXPECT_EQ(plan(with_card({"--cache-slots", "1234"})).at("experts").at("n_slots"), 1234);
   EXPECT_EQ(plan(with_card({"--moe", "CPU"})).at("mode"), "cpu_experts");
+  const Json on_gpu = plan(with_card({"--moe", "gpu"}));
+  EXPECT_EQ(on_gpu.at("mode"), "streamed");
+  EXPECT_EQ(on_gpu.at("link_share"), 1.0);
   EXPECT_EQ(plan(with_card({"--n-gpu-layers", "10"})).at("n_gpu_layers"), 10);
   EXPECT_EQ(plan(with_card({"--n-gpu-layers", "0"})).at("mode"), "cpu_only");
   EXPECT_EQ(plan(with_card({"--parallel", "2", "-c", "4096"})).at("vram").at("kv_bytes"),
@@ -175,7 +179,9 @@ TEST_F(PlanOfQwen3, ObeysWishes) {
 TEST_F(PlanOfQwen3, RefusesWhatFitsNowhereWithTheNumbers) {
   EXPECT_TRUE(refused(run({"--hw", "cpu+8g-ddr4"}), {"CPU only needs 17.", "7.50 GiB are free"}));
   EXPECT_TRUE(refused(run(with_card({"-c", "2000000000"})), {"GiB of RAM", "-c"}));
-  EXPECT_TRUE(refused(run(with_card({"--moe", "gpu"})), {"18.1 GiB of VRAM", "12.0 GiB are free"}));
+  EXPECT_TRUE(
+      refused(run({"--hw", "rtx4070ti-12g+64g-ddr5,pin=1g", "--moe", "gpu"}),
+              {"18.1 GiB of VRAM", "12.0 GiB are free", "that the GPU can read where 1.00"}));
   EXPECT_TRUE(refused(run(with_card({"--cache-slots", "6000"})), {"expert cache needs"}));
   EXPECT_TRUE(refused(run(with_card({"--cache-slots", "6145"})), {"6145", "6144"}));
 }

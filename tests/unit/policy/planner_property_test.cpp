@@ -117,7 +117,8 @@ TEST(PlannerProperty, GivesTheSamePlanForTheSameInput) {
 
 // Where the GPU reads all experts of a token in the time that link and CPU read one, a miss is
 // never faster than a hit. (With a slower one it can be: CPU and GPU work beside each other, and
-// the last hits take more from the one than they give to the other.)
+// the last hits take more from the one than they give to the other.) But what a split of the misses
+// gained may be lost again, since a gain of less than kSplitGain is left.
 TEST(PlannerProperty, MoreVramIsNeverSlowerAndNeverHasFewerSlots) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
@@ -132,19 +133,19 @@ TEST(PlannerProperty, MoreVramIsNeverSlowerAndNeverHasFewerSlots) {
       hardware.vram_free = mib * kMiB;
       const Plan plan = make_plan(model, hardware, {});
       const Forecast& f = plan.forecast();
-      ASSERT_GE(f.speed.decode, decode * (1.0 - 1e-12))
-          << "seed " << seed << " at " << mib << " MiB";
+      ASSERT_GE(f.speed.decode, decode / kSplitGain) << "seed " << seed << " at " << mib << " MiB";
       ASSERT_GE(f.n_slots, n_slots) << "seed " << seed << " at " << mib << " MiB";
       for (size_t i = 0; i < layers.size(); ++i) {
         ASSERT_GE(plan.layers[i].n_slots, layers[i].n_slots) << "seed " << seed << " layer " << i;
       }
-      decode = f.speed.decode;
+      decode = std::max(decode, f.speed.decode);
       n_slots = f.n_slots;
       layers = plan.layers;
     }
   }
 }
 
+// But for what a split may lose, which also moves by whole experts as the rates change.
 TEST(PlannerProperty, AFasterPartIsNeverSlower) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
@@ -155,7 +156,7 @@ TEST(PlannerProperty, AFasterPartIsNeverSlower) {
          {&Hardware::gpu_gbps, &Hardware::cpu_gbps, &Hardware::link_gbps}) {
       Hardware fast = slow;
       fast.*rate *= 1.5;
-      EXPECT_GE(make_plan(model, fast, {}).forecast().speed.decode, before * (1.0 - 1e-12)) << seed;
+      EXPECT_GE(make_plan(model, fast, {}).forecast().speed.decode, before / kSplitGain) << seed;
     }
   }
 }
