@@ -116,7 +116,11 @@ void add_places(Plan& plan, const ModelShape& model, const Scales& scales, const
   const int n_cpu_layers = model.n_layers() - plan.n_gpu_layers;
   for (int i = 0; i < model.n_layers(); ++i) {
     const auto layer = static_cast<size_t>(i);
-    plan.layers.push_back({i >= n_cpu_layers, scales.pinned()[layer], c.place.n_slots[layer]});
+    const bool on_gpu = i >= n_cpu_layers;
+    plan.layers.push_back({.on_gpu = on_gpu,
+                           .pinned = scales.pinned()[layer],
+                           .cached = on_gpu && scales.allowed()[layer],
+                           .n_slots = c.place.n_slots[layer]});
   }
   plan.classes = size_classes(model, c.place.n_slots);
 }

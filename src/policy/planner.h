@@ -63,7 +63,8 @@ constexpr int kLeastAutoContext = 4096;
 struct LayerPlan {
   bool on_gpu = false;  // its trunk, KV cache and state
   bool pinned = false;
-  int n_slots = 0;  // its share; layers of one size class may trade theirs
+  bool cached = false;  // its experts may be in VRAM: no wish keeps them on the CPU
+  int n_slots = 0;      // its share; layers of one size class may trade theirs
 };
 
 // Layers whose experts fit into the same slots.

@@ -28,8 +28,9 @@ class Scales {
   std::vector<Candidate> weigh(const Workload& work) const;
 
   uint64_t vram_budget() const { return vram_budget_; }
-  int n_gpu_layers() const { return n_gpu_layers_; }                  // wanted
-  const std::vector<bool>& pinned() const { return rules_.pinned; }   // by layer
+  int n_gpu_layers() const { return n_gpu_layers_; }                 // wanted
+  const std::vector<bool>& pinned() const { return rules_.pinned; }  // by layer
+  const std::vector<bool>& allowed() const { return rules_.allowed; }
   const std::vector<int>& most_slots() const { return most_slots_; }  // that wishes allow
 
  private:

@@ -99,7 +99,7 @@ struct VramBytes {
   uint64_t scratch = 0;
   uint64_t cuda = 0;
   uint64_t tables = 0;   // where each expert is, a step's parameters, and what of staging is ready
-  uint64_t staging = 0;  // experts on their way into slots
+  uint64_t staging = 0;  // experts copied ahead of their layer
   uint64_t slots = 0;
   uint64_t total() const {
     return trunk + output + kv + state + scratch + cuda + tables + staging + slots;
