@@ -32,4 +32,7 @@ class Buffer {
   uint64_t n_bytes_ = 0;
 };
 
+// Who gives memory: a backend, or a block of its memory that was taken before.
+using Allocate = std::function<Buffer(uint64_t n_bytes)>;
+
 }  // namespace sluice::backend

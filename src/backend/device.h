@@ -1,5 +1,5 @@
 // What a device offers besides operations (ops.h): memory of three kinds, streams of work and
-// copies, and events that order them. As much as CUDA has and Vulkan can have, nothing more.
+// copies, events that order them, and flags. As much as CUDA has and Vulkan can have, nothing more.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,6 +25,13 @@ class Event {
   virtual bool is_done() const = 0;  // true before it was ever recorded
 };
 
+// A word that a stream sets when its turn comes, and that the device's work reads at any time.
+class Flag {
+ public:
+  virtual ~Flag() = default;
+  virtual uint64_t value() const = 0;  // 0 at first
+};
+
 // Work in order, while the host goes on. Calls come from one thread at a time.
 class Stream {
  public:
@@ -37,8 +44,13 @@ class Stream {
   // unless they themselves wait for it.
   virtual void run(std::function<void()> work) = 0;
 
+  virtual void set(Flag& flag, uint64_t value) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;  // what follows here begins after it
+
+  // After a fault the rest of the work is passed over: events are reached, flags stay as they are,
+  // and finish() tells.
+  virtual bool has_failed() const = 0;
 
   // The host waits for all of it. Throws what went wrong in any of it since the last call.
   virtual void finish() = 0;
@@ -66,6 +78,7 @@ class Device {
 
   virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;  // named in errors
   virtual std::unique_ptr<Event> make_event() = 0;
+  virtual std::unique_ptr<Flag> make_flag() = 0;
 };
 
 }  // namespace sluice::backend

@@ -49,6 +49,10 @@ class Ops {
                       const WeightView& output, RowsView logits) = 0;
 };
 
+inline Allocate memory_of(Ops& ops) {
+  return [&ops](uint64_t n_bytes) { return ops.allocate(n_bytes); };
+}
+
 // On the threads of the pool, which must outlive it.
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool);
 

@@ -30,16 +30,17 @@ InputFormats formats_of(const model::Model& model) {
 }  // namespace
 
 template <typename T>
-T* ActivationsBuffer::allocate(backend::Ops& ops, int64_t n_rows, int64_t n_cols) {
+T* ActivationsBuffer::allocate(const backend::Allocate& memory, int64_t n_rows, int64_t n_cols) {
   const auto n = static_cast<uint64_t>(n_rows) * static_cast<uint64_t>(n_cols);
-  return buffers_.emplace_back(ops.allocate(n * sizeof(T))).template as<T>();
+  return buffers_.emplace_back(memory(n * sizeof(T))).template as<T>();
 }
 
-ActivationsBuffer::ActivationsBuffer(backend::Ops& ops, const model::Model& model, int max_rows)
+ActivationsBuffer::ActivationsBuffer(const backend::Allocate& memory, const model::Model& model,
+                                     int max_rows)
     : max_rows_(max_rows) {
   const model::Config& c = model.config();
   const auto rows = [&](int64_t n_rows, int64_t n_cols) {
-    return backend::RowsView{allocate<float>(ops, n_rows, n_cols), n_rows, n_cols};
+    return backend::RowsView{allocate<float>(memory, n_rows, n_cols), n_rows, n_cols};
   };
   widest_.x = rows(max_rows, c.d_model);
   widest_.qkv = rows(max_rows, c.q_cols() + 2 * c.kv_cols());
@@ -49,15 +50,15 @@ ActivationsBuffer::ActivationsBuffer(backend::Ops& ops, const model::Model& mode
   const InputFormats formats = formats_of(model);
   auto& input = widest_.expert_input;
   input = {.n_rows = max_rows_, .n_cols = c.d_model};
-  if (formats.f32) input.f32 = allocate<float>(ops, max_rows, c.d_model);
+  if (formats.f32) input.f32 = allocate<float>(memory, max_rows, c.d_model);
   if (formats.q8) {
-    input.q = allocate<int8_t>(ops, max_rows, c.d_model);
-    input.d = allocate<float>(ops, max_rows, c.d_model / 32);
-    input.y = allocate<float>(ops, max_rows, c.d_model / 32);
+    input.q = allocate<int8_t>(memory, max_rows, c.d_model);
+    input.d = allocate<float>(memory, max_rows, c.d_model / 32);
+    input.y = allocate<float>(memory, max_rows, c.d_model / 32);
   }
-  widest_.routing = {c.n_experts_used, allocate<int32_t>(ops, max_rows, c.n_experts_used),
-                     allocate<float>(ops, max_rows, c.n_experts_used),
-                     allocate<float>(ops, max_rows, 1)};
+  widest_.routing = {c.n_experts_used, allocate<int32_t>(memory, max_rows, c.n_experts_used),
+                     allocate<float>(memory, max_rows, c.n_experts_used),
+                     allocate<float>(memory, max_rows, 1)};
 }
 
 model::Activations ActivationsBuffer::view(int64_t n_rows) const {

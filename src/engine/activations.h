@@ -15,7 +15,7 @@ constexpr int kMaxLogitRows = 16;
 
 class ActivationsBuffer {
  public:
-  ActivationsBuffer(backend::Ops& ops, const model::Model& model, int max_rows);
+  ActivationsBuffer(const backend::Allocate& memory, const model::Model& model, int max_rows);
 
   int max_rows() const { return max_rows_; }
 
@@ -24,7 +24,7 @@ class ActivationsBuffer {
 
  private:
   template <typename T>
-  T* allocate(backend::Ops& ops, int64_t n_rows, int64_t n_cols);
+  T* allocate(const backend::Allocate& memory, int64_t n_rows, int64_t n_cols);
 
   int max_rows_;
   std::vector<backend::Buffer> buffers_;

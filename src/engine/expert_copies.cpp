@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace sluice::engine {
 namespace {
@@ -14,14 +15,14 @@ constexpr int kPoison = 0xff;  // as a scale: not a number
 
 }  // namespace
 
-ExpertCopies::ExpertCopies(backend::Device& device, backend::Stream& main, const ExpertSlots& slots,
-                           const model::Model& model, const policy::ExpertCache& cache,
+ExpertCopies::ExpertCopies(backend::Device& device, backend::Stream& main, backend::Stream& copies,
+                           ExpertSlots& slots, HostExperts& host, const policy::ExpertCache& cache,
                            const ExpertCopyOptions& options)
     : slots_(slots),
-      model_(model),
+      host_(host),
       main_(main),
+      copies_(copies),
       options_(options),
-      copies_(device.make_stream("expert copies")),
       left_(device.make_event()) {
   size_t n_slots = 0;
   for (int pool = 0; pool < cache.n_pools(); ++pool) {
@@ -29,15 +30,11 @@ ExpertCopies::ExpertCopies(backend::Device& device, backend::Stream& main, const
   }
   pending_.resize(n_slots);
   for (Pending& p : pending_) p.arrived = device.make_event();
-  const size_t n_experts = static_cast<size_t>(model.config().n_experts);
-  main_.run([&slots, n_layers = model.layers().size(), n_experts] {
-    std::fill_n(&slots.entry({LayerId(0), ExpertId(0)}), n_layers * n_experts, nullptr);
-  });
+  slots_.clear(main_);
 }
 
-ExpertCopies::~ExpertCopies() = default;
-
-void ExpertCopies::boundary(std::span<const policy::Move> moves) {
+void ExpertCopies::boundary(std::span<const policy::Move> moves, const Nearby& nearby) {
+  mend();
   publish_arrived();
   if (moves.empty()) return;
   for (const policy::Move& move : moves) {
@@ -47,11 +44,25 @@ void ExpertCopies::boundary(std::span<const policy::Move> moves) {
     const auto found =
         std::find_if(pending_.begin(), end, [&](const Pending& p) { return p.key == move.out; });
     if (found != end) std::swap(*found, pending_[--n_pending_]);
-    main_.run([&slots = slots_, key = move.out] { slots.entry(key) = nullptr; });
+    slots_.publish(move.out, nullptr, main_);
   }
   main_.record(*left_);
-  copies_->wait(*left_);
-  for (const policy::Move& move : moves) begin(move);
+  copies_.wait(*left_);
+  for (const policy::Move& move : moves) begin(move, nearby);
+  // On the virtual clock the link is booked before the next step looks at it.
+  if (n_pending_ > 0) (void)pending_[n_pending_ - 1].arrived->is_done();
+}
+
+// After a fault of the copy stream nobody knows what arrived whole: all of it is copied again.
+void ExpertCopies::mend() {
+  if (!copies_.has_failed()) return;
+  try {
+    copies_.finish();
+  } catch (const Error& e) {
+    last_fault_ = e.what();
+  }
+  ++n_failed_;
+  for (size_t i = 0; i < n_pending_; ++i) copy(pending_[i], nullptr);
 }
 
 void ExpertCopies::publish_arrived() {
@@ -60,42 +71,45 @@ void ExpertCopies::publish_arrived() {
       ++i;
       continue;
     }
+    // Events are reached after a fault too; and what is seen as done was done before it is asked.
+    if (copies_.has_failed()) return;
     main_.wait(*pending_[i].arrived);
-    main_.run([&slots = slots_, key = pending_[i].key, slot = pending_[i].slot] {
-      slots.entry(key) = slot;
-    });
+    slots_.publish(pending_[i].key, pending_[i].slot, main_);
     std::swap(pending_[i], pending_[--n_pending_]);
   }
 }
 
-void ExpertCopies::begin(const policy::Move& move) {
+void ExpertCopies::begin(const policy::Move& move, const Nearby& nearby) {
   CHECK(n_pending_ < pending_.size());
   Pending& pending = pending_[n_pending_++];
   pending.key = move.in;
   pending.slot = slots_.slot(move.pool, move.slot);
-  if (options_.poison) {
-    const uint64_t n_bytes = slots_.layout(move.in.layer).n_bytes;
-    copies_->run([slot = pending.slot, n_bytes] { std::memset(slot, kPoison, n_bytes); });
-  }
-  copy(move.in, pending.slot);
-  copies_->record(*pending.arrived);
+  copy(pending, nearby ? nearby(move.in) : nullptr);
 }
 
-void ExpertCopies::copy(policy::ExpertKey key, std::byte* slot) {
-  const backend::ExpertsView& host = model_.layers()[static_cast<size_t>(key.layer.value)].experts;
-  const backend::ExpertLayout& layout = slots_.layout(key.layer);
-  const auto part = [&](const backend::WeightView& stack, uint64_t at) {
-    const backend::WeightView matrix = stack.matrix(key.expert.value);
-    copies_->copy(slot + at, matrix.data, matrix.matrix_bytes());
-    copied_bytes_ += matrix.matrix_bytes();
-  };
-  part(host.gate, 0);
-  part(host.up, layout.up_at);
-  part(host.down, layout.down_at);
+void ExpertCopies::copy(const Pending& pending, const std::byte* nearby) {
+  const backend::ExpertLayout& layout = slots_.layout(pending.key.layer);
+  if (options_.poison) {
+    copies_.run(
+        [slot = pending.slot, n_bytes = layout.n_bytes] { std::memset(slot, kPoison, n_bytes); });
+  }
+  if (nearby) {
+    copies_.copy(pending.slot, nearby, layout.n_bytes);
+  } else {
+    host_.copy(pending.key, layout, pending.slot, copies_);
+    ++n_copies_;
+    copied_bytes_ += layout.n_bytes;
+  }
+  copies_.record(*pending.arrived);
+}
+
+bool ExpertCopies::is_idle() const {
+  return std::all_of(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(n_pending_),
+                     [](const Pending& p) { return p.arrived->is_done(); });
 }
 
 void ExpertCopies::finish() {
-  copies_->finish();
+  copies_.finish();
   publish_arrived();
   main_.finish();
 }

@@ -2,7 +2,7 @@
 // enters beside the running steps, and puts it into the table at the first boundary between two
 // steps after its copy is done. Events go both ways, so nothing is locked: a copy begins when the
 // steps that may still read the slot are over, and a step that finds an expert in the table finds
-// all of it.
+// all of it. A copy that fails is made again; until it has come the CPU computes that expert.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/expert_slots.h"
+#include "engine/host_experts.h"
 
 namespace sluice::engine {
 
@@ -21,19 +22,28 @@ struct ExpertCopyOptions {
 
 class ExpertCopies {
  public:
-  // `main` runs the steps. All outlive this.
-  ExpertCopies(backend::Device& device, backend::Stream& main, const ExpertSlots& slots,
-               const model::Model& model, const policy::ExpertCache& cache,
+  // `main` runs the steps, `copies` all copies. All outlive this.
+  ExpertCopies(backend::Device& device, backend::Stream& main, backend::Stream& copies,
+               ExpertSlots& slots, HostExperts& host, const policy::ExpertCache& cache,
                const ExpertCopyOptions& options = {});
-  ~ExpertCopies();
+
+  // Where an expert stands in the device's memory already, besides its slot; null: nowhere. The
+  // copy is then made from there, not over the link.
+  using Nearby = std::function<const std::byte*(policy::ExpertKey)>;
 
   // Between two steps: puts into the table what has arrived, then begins these moves.
-  void boundary(std::span<const policy::Move> moves);
+  void boundary(std::span<const policy::Move> moves, const Nearby& nearby = {});
 
   // Waits until all copies are done, and puts them into the table: the start, before any step.
   void finish();
 
+  // Whether nothing is under way, as the calling work's stream sees it.
+  bool is_idle() const;
+
+  int64_t n_copies() const { return n_copies_; }  // over the link
   uint64_t copied_bytes() const { return copied_bytes_; }
+  int64_t n_failed() const { return n_failed_; }
+  const std::string& last_fault() const { return last_fault_; }
 
  private:
   // A copy that is under way.
@@ -43,19 +53,23 @@ class ExpertCopies {
     std::unique_ptr<backend::Event> arrived;
   };
 
+  void mend();
   void publish_arrived();
-  void begin(const policy::Move& move);
-  void copy(policy::ExpertKey key, std::byte* slot);
+  void begin(const policy::Move& move, const Nearby& nearby);
+  void copy(const Pending& pending, const std::byte* nearby);
 
-  const ExpertSlots& slots_;
-  const model::Model& model_;
+  ExpertSlots& slots_;
+  HostExperts& host_;
   backend::Stream& main_;
+  backend::Stream& copies_;
   ExpertCopyOptions options_;
-  std::unique_ptr<backend::Stream> copies_;
   std::unique_ptr<backend::Event> left_;  // the main stream reads no slot any more that moves take
   std::vector<Pending> pending_;          // [n_pending_], the rest is room
   size_t n_pending_ = 0;
+  int64_t n_copies_ = 0;
   uint64_t copied_bytes_ = 0;
+  int64_t n_failed_ = 0;
+  std::string last_fault_;
 };
 
 }  // namespace sluice::engine

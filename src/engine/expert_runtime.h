@@ -1,58 +1,131 @@
-// Steps of a model on a device that holds only some of its experts. Each step is one submission:
-// the device computes the trunk and the experts it has, the host meanwhile those it has not.
-// Between steps the policy learns what was routed, and experts move. Which experts are where never
-// changes a bit of the logits.
+// Steps of a model on a device that holds only some of its experts. The last layers' trunk is the
+// device's; it computes the experts it has, reads some over the link, and asks the host for the
+// others, which computes them meanwhile. Narrow steps are one submission; wide ones are driven from
+// the host, with experts streaming through. Between steps the policy learns what was routed, and
+// experts move. Which experts are where never changes a bit of the logits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "backend/ram/ram_device.h"
 #include "engine/device_experts.h"
-#include "engine/expert_copies.h"
+#include "engine/device_trunk.h"
+#include "engine/expert_stats.h"
 #include "engine/miss_worker.h"
 #include "engine/stepper.h"
+#include "engine/submitted_ops.h"
 
 namespace sluice::engine {
 
-struct ExpertRuntimeOptions {
-  policy::CacheOptions cache;
-  KvOptions kv;
-  int max_rows = 1;
-  int n_device_threads = 1;
-  double device_gbps = 500.0;  // on the virtual clock
-  ExpertCopyOptions copies;
-  MissWorkerOptions misses;
+// The widest step that is one submission.
+constexpr int kNarrowRows = 16;
+
+enum class StepCut {
+  whole,      // a step is one submission
+  segmented,  // cut in every layer
 };
 
-class ExpertRuntime {
+struct ExpertRuntimeOptions {
+  policy::Workload work;
+  policy::Placement place;
+  policy::CacheOptions cache;                                    // layers' slots as in `place`
+  uint64_t hidden_bytes = std::numeric_limits<uint64_t>::max();  // as ExpertCache::end_step
+  StepCut cut = StepCut::whole;
+  StagingOptions staging;
+  int page_tokens = policy::kKvPageTokens;
+  int n_device_threads = 1;
+  ExpertCopyOptions copies;
+  MissWorkerOptions misses;
+  RouteOverride reroute;
+  const policy::RoutingProfile* profile = nullptr;  // what to load first; used at the start only
+  std::function<void(uint64_t bytes_done, uint64_t bytes_total)> progress;  // of that
+};
+
+class ExpertRuntime final : public StepDriver {
  public:
-  // The model's weights stand in host memory; all outlive it.
-  ExpertRuntime(const model::Model& model, backend::RamDevice& device, ThreadPool& host_threads,
+  // The model's weights stand in host memory, woven or not; all outlive it. Throws
+  // Errc::out_of_memory where the device is smaller than the plan.
+  ExpertRuntime(const model::Model& model, const policy::ModelShape& shape,
+                backend::RamDevice& device, ThreadPool& host_threads,
                 const ExpertRuntimeOptions& options);
 
-  // As Stepper::step. Throws Errc::device where the step could not be finished; the sequence is
-  // then as if some of its rows were missing, and must be truncated or dropped.
-  void step(std::span<const StepRow> rows, const Stepper::OnLogits& on_logits);
+  // Throws Errc::device where the step could not be finished.
+  void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override;
+  void truncate(SequenceId sequence, int n_tokens) override;
+  int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
+  int max_rows() const override { return options_.work.max_rows(); }
+  uint64_t kv_bytes() const override;
 
-  Stepper& stepper() { return *stepper_; }
+  const policy::Price& price() const { return price_; }
   const policy::ExpertCache& cache() const { return cache_; }
-  const ExpertSlots& slots() const { return slots_; }
+  const HostExperts& host_experts() const { return host_; }
+  ExpertSlots& slots() { return slots_; }
   ExpertCopies& copies() { return copies_; }
+  const ExpertStaging& staging() const { return *staging_; }
   backend::Stream& main() { return *main_; }
+  const RoutingLog& log() const { return log_; }
   int64_t n_computed_by_host() const { return worker_.n_answered(); }  // pairs
+  ExpertStats stats() const;
+
+  // Of the misses, those that the device reads itself; between steps.
+  void set_link_share(float share);
 
  private:
+  // The layers before the device's, if any, in the host's memory.
+  struct HostPart {
+    std::unique_ptr<backend::Ops> ops;
+    std::unique_ptr<KvCache> kv;
+    std::unique_ptr<ActivationsBuffer> activations;
+    std::unique_ptr<ResidentExperts> experts;
+  };
+
+  void make_host_part(ThreadPool& threads);
+  void make_device_part();
+  void load_first_experts();
+  int n_host_layers() const { return model_.config().n_layers - options_.place.n_gpu_layers; }
+  std::vector<KvCache*> caches() const;
+  void run_host_layers();
+  void spend_host_time();
+  void run_device_layers(const OnRowLogits& on_logits);
+  void run_whole(model::Step& step);
+  void run_by_host(model::Step& step, model::ExpertRunner& experts);
+  void give_device_logits(model::Step& step, const OnRowLogits& on_logits);
   std::span<const policy::Move> learn(std::span<const StepRow> rows);
+  bool prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const;
 
   const model::Model& model_;
+  const policy::ModelShape& shape_;
+  backend::RamDevice& device_;
+  ThreadPool& host_threads_;
+  ExpertRuntimeOptions options_;
+  policy::Price price_;
   ThreadPool device_threads_;
+  HostExperts host_;
   policy::ExpertCache cache_;
+  DeviceTrunk trunk_;
+  DeviceBlock tables_, scratch_, kv_memory_;
   ExpertSlots slots_;
+  float* link_share_ = nullptr;
   backend::Mailbox mailbox_;
-  std::unique_ptr<backend::Stream> main_;  // ends before what its work uses
+  backend::Buffer crossing_;    // mapped: rows of x on their way from host to device
+  backend::Buffer logits_out_;  // mapped: logits on their way back
+  RoutingLog log_;
+  StatsSum sum_;
+  std::unique_ptr<backend::DeviceOps> ops_;
+  std::unique_ptr<KvCache> kv_;
+  std::unique_ptr<ActivationsBuffer> activations_;
+  std::unique_ptr<backend::Stream> main_, copy_stream_;  // end before what their work uses
   ExpertCopies copies_;
+  std::unique_ptr<ExpertStaging> staging_;
   MissWorker worker_;
-  DeviceExperts* experts_ = nullptr;  // the stepper's
-  std::unique_ptr<Stepper> stepper_;
+  std::optional<ExpertParts> parts_;
+  std::optional<WholeExperts> whole_;
+  std::optional<SegmentedExperts> segmented_;
+  std::optional<StreamedExperts> streamed_;
+  std::optional<SubmittedOps> submitted_;
+  HostPart host_part_;
+  StepRows rows_;
 };
 
 }  // namespace sluice::engine

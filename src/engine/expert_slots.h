@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "backend/device.h"
+#include "engine/device_block.h"
 #include "model/model.h"
 #include "policy/expert_cache.h"
 
@@ -16,8 +16,9 @@ namespace sluice::engine {
 
 class ExpertSlots {
  public:
-  // As many slots as the cache decides about.
-  ExpertSlots(backend::Device& device, const model::Model& model, const policy::ExpertCache& cache);
+  // As many slots as the cache decides about; the table comes from a block that outlives it.
+  ExpertSlots(backend::Device& device, const model::Model& model, const policy::ExpertCache& cache,
+              DeviceBlock& tables);
 
   const backend::ExpertLayout& layout(LayerId layer) const {
     return layouts_[static_cast<size_t>(layer.value)];
@@ -25,14 +26,14 @@ class ExpertSlots {
   std::byte* slot(int pool, policy::SlotId slot) const;
 
   // By expert of the layer: its slot, or null. In the device's memory.
-  const std::byte* const* table(LayerId layer) const {
-    return table_ + static_cast<size_t>(layer.value) * n_experts_;
-  }
+  const std::byte* const* table(LayerId layer) const { return &table_[index({layer, {}})]; }
   // The entry of an expert, for the device's own work to write.
-  const std::byte*& entry(policy::ExpertKey key) const {
-    return table_[static_cast<size_t>(key.layer.value) * n_experts_ +
-                  static_cast<size_t>(key.expert.value)];
-  }
+  const std::byte*& entry(policy::ExpertKey key) const { return table_[index(key)]; }
+
+  // Writes the entry when the stream's turn comes; the host's own copy of the table is ahead of it.
+  void publish(policy::ExpertKey key, const std::byte* slot, backend::Stream& main);
+  const std::byte* published(policy::ExpertKey key) const { return published_[index(key)]; }
+  void clear(backend::Stream& main);
 
  private:
   struct Pool {
@@ -40,11 +41,16 @@ class ExpertSlots {
     uint64_t slot_bytes = 0;
   };
 
+  size_t index(policy::ExpertKey key) const {
+    return static_cast<size_t>(key.layer.value) * n_experts_ +
+           static_cast<size_t>(key.expert.value);
+  }
+
   size_t n_experts_;
   std::vector<backend::ExpertLayout> layouts_;  // by layer
   std::vector<Pool> pools_;
-  backend::Buffer table_memory_;
   const std::byte** table_ = nullptr;
+  std::vector<const std::byte*> published_;
 };
 
 }  // namespace sluice::engine

@@ -21,13 +21,15 @@ void require_fitting_head(quant::Type type, const model::Config& config) {
 
 }  // namespace
 
-KvCache::KvCache(backend::Ops& ops, const model::Config& config, const KvOptions& options)
+KvCache::KvCache(const backend::Allocate& memory, const model::Config& config,
+                 const KvOptions& options)
     : options_(options),
       table_stride_((int64_t{options.n_ctx} + options.page_tokens - 1) / options.page_tokens) {
   CHECK(options.n_ctx > 0 && options.n_sequences > 0 && options.page_tokens > 0);
   require_fitting_head(options.k_type, config);
   require_fitting_head(options.v_type, config);
 
+  const int n_layers = options.n_layers < 0 ? config.n_layers : options.n_layers;
   const int64_t n_pages = table_stride_ * options.n_sequences;
   table_.assign(static_cast<size_t>(n_pages), -1);
   free_.resize(static_cast<size_t>(n_pages));
@@ -40,9 +42,9 @@ KvCache::KvCache(backend::Ops& ops, const model::Config& config, const KvOptions
       round_up(n_rows * quant::row_bytes(options.k_type, config.head_dim), kAlignment);
   const uint64_t v_bytes =
       round_up(n_rows * quant::row_bytes(options.v_type, config.head_dim), kAlignment);
-  buffer_ = ops.allocate((k_bytes + v_bytes) * static_cast<uint64_t>(config.n_layers));
+  buffer_ = memory((k_bytes + v_bytes) * static_cast<uint64_t>(n_layers));
   std::byte* next = buffer_.data();
-  for (int i = 0; i < config.n_layers; ++i) {
+  for (int i = 0; i < n_layers; ++i) {
     layers_.push_back({options.k_type, options.v_type, next, next + k_bytes, options.page_tokens});
     next += k_bytes + v_bytes;
   }

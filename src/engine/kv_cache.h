@@ -19,12 +19,13 @@ struct KvOptions {
   int n_sequences = 1;
   int n_ctx = 0;  // positions each sequence can hold
   int page_tokens = 64;
+  int n_layers = -1;  // that it serves; -1: all of the model
 };
 
 class KvCache {
  public:
   // Throws Errc::bad_request for a type that does not fit the head size.
-  KvCache(backend::Ops& ops, const model::Config& config, const KvOptions& options);
+  KvCache(const backend::Allocate& memory, const model::Config& config, const KvOptions& options);
 
   // Makes sure that positions [0, n_positions) of the sequence have pages.
   void reserve(SequenceId sequence, int n_positions);

@@ -10,6 +10,31 @@ using backend::HeadNorm;
 using backend::NormView;
 using backend::WeightView;
 
+TrunkTensors trunk_of(Layer& layer) {
+  TrunkTensors trunk;
+  const auto add = [&](backend::Projection& p) {
+    trunk.matrices.push_back(&p.weight);
+    trunk.vectors.push_back({&p.bias, p.weight.n_rows});
+  };
+  for (backend::Projection& p : layer.qkv) add(p);
+  add(layer.attn_out);
+  backend::ExpertsView& e = layer.experts;
+  for (WeightView* w : {&layer.router.weight, &e.shared_gate, &e.shared_up, &e.shared_down}) {
+    trunk.matrices.push_back(w);
+  }
+  const int64_t d_model = layer.attn_out.weight.n_rows;
+  const backend::AttentionView& att = layer.attention;
+  const bool whole = att.head_norm == HeadNorm::whole;
+  trunk.vectors.push_back({&layer.attn_norm.weight, d_model});
+  trunk.vectors.push_back({&layer.attention.q_norm.weight, whole ? att.q_cols() : att.head_dim});
+  trunk.vectors.push_back({&layer.attention.k_norm.weight, whole ? att.kv_cols() : att.head_dim});
+  trunk.vectors.push_back({&layer.ffn_norm.weight, d_model});
+  trunk.vectors.push_back({&layer.router.shared_gate, d_model});
+  std::erase_if(trunk.matrices, [](const WeightView* w) { return !*w; });
+  std::erase_if(trunk.vectors, [](const TrunkTensors::Vector& v) { return !*v.data; });
+  return trunk;
+}
+
 std::string LayerBinder::name(const char* suffix) const {
   return cat("blk.", id_.value, ".", suffix);
 }

@@ -24,6 +24,17 @@ struct Layer {
   backend::ExpertsView experts;
 };
 
+// Everything of a layer but its routed experts, so that copies may take its place.
+struct TrunkTensors {
+  struct Vector {
+    const float** data;  // never null itself, nor what it points to
+    int64_t n;
+  };
+  std::vector<backend::WeightView*> matrices;
+  std::vector<Vector> vectors;
+};
+TrunkTensors trunk_of(Layer& layer);
+
 // The parts that layers of different architectures share. Each asks the source for its tensors.
 class LayerBinder {
  public:

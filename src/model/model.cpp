@@ -73,9 +73,17 @@ std::vector<backend::WeightView*> Model::matrices() {
   return all;
 }
 
-void Model::forward(Step& step) const {
-  step.op.embed(token_embd_, step.rows, step.s.x);
-  for (const Layer& layer : layers_) architecture_->forward_layer(layer, step);
+TrunkTensors Model::trunk(int layer) {
+  if (layer < config_.n_layers) return trunk_of(layers_[static_cast<size_t>(layer)]);
+  return {{&output_}, {{&output_norm_.weight, config_.d_model}}};
+}
+
+void Model::embed(Step& step) const { step.op.embed(token_embd_, step.rows, step.s.x); }
+
+void Model::forward(Step& step, int first, int last) const {
+  for (int i = first; i < last; ++i) {
+    architecture_->forward_layer(layers_[static_cast<size_t>(i)], step);
+  }
 }
 
 backend::ConstRowsView Model::logits(Step& step, std::span<const int32_t> rows) const {

@@ -22,6 +22,8 @@ class Model {
   // over that this architecture does not know, since ignoring one would be a silent wrong answer.
   explicit Model(const gguf::ModelFile& file);
   Model(Model&&) = default;
+  // The same views, to be bent to copies elsewhere; the original outlives it.
+  Model(const Model&) = default;
 
   const Architecture& architecture() const { return *architecture_; }
   const Config& config() const { return config_; }
@@ -31,8 +33,12 @@ class Model {
   // embedding are looked up instead.)
   std::vector<backend::WeightView*> matrices();
 
-  // All layers, for all rows of a step.
-  void forward(Step& step) const;
+  // The trunk of a layer; of layer n_layers, what stands behind the last: norm and output matrix.
+  TrunkTensors trunk(int layer);
+
+  // x = the rows' embeddings; then layers [first, last), for all rows of a step.
+  void embed(Step& step) const;
+  void forward(Step& step, int first, int last) const;
 
   // Then the logits of some of its rows, as many as step.s.logits holds; valid until the next call.
   backend::ConstRowsView logits(Step& step, std::span<const int32_t> rows) const;

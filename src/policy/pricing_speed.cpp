@@ -12,15 +12,6 @@ namespace sluice::policy {
 namespace {
 
 constexpr double kGiga = 1e9;
-// Six launches in a captured graph, about 1.7 us each.
-constexpr double kGpuLayerSeconds = 10e-6;
-// As many barriers of a thread pool.
-constexpr double kCpuLayerSeconds = 20e-6;
-// Operations/s that prefill reaches for each byte/s of memory rate: llama.cpp was measured at 64 T
-// with 4.3 TB/s (H200) and reported at 52 T with 1.8 TB/s (RTX 5090).
-constexpr double kGpuOpsPerByte = 25.0;
-// Operations/s of one CPU core in prefill: 0.12 T on two cores were measured with llama.cpp.
-constexpr double kCpuCoreOps = 0.06e12;
 
 // A machine and a step, in bytes, operations and seconds.
 class Clock {

@@ -74,7 +74,13 @@ Buffer RamDevice::allocate(MemoryKind kind, uint64_t n_bytes) {
   }
   auto memory = std::make_shared<Buffer>(allocate_host(n_bytes));
   std::byte* const data = memory->data();
-  return {data, n_bytes, [memory, taken](std::byte*) {}};
+  if (kind != MemoryKind::device) return {data, n_bytes, [memory, taken](std::byte*) {}};
+  const std::lock_guard lock(shared_->mutex);
+  shared_->own_blocks[data] = n_bytes;
+  return {data, n_bytes, [memory, taken, shared = shared_](std::byte* block) {
+            const std::lock_guard release_lock(shared->mutex);
+            shared->own_blocks.erase(block);
+          }};
 }
 
 std::unique_ptr<Registration> RamDevice::register_host(std::span<const std::byte> bytes) {
@@ -92,7 +98,16 @@ std::unique_ptr<Stream> RamDevice::make_stream(std::string name) {
 
 std::unique_ptr<Event> RamDevice::make_event() { return std::make_unique<RamEvent>(shared_); }
 
-void RamDevice::spend(double seconds) { RamStream::spend(seconds); }
+std::unique_ptr<Flag> RamDevice::make_flag() { return std::make_unique<RamFlag>(shared_); }
+
+const RamDeviceOptions& RamDevice::options() const { return shared_->options; }
+
+bool RamDevice::owns(std::span<const std::byte> bytes) const { return shared_->owns(bytes); }
+
+double RamDevice::link_free_at() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->link_free_at;
+}
 
 double RamDevice::seconds(const Stream& stream) {
   return static_cast<const RamStream&>(stream).seconds();

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <mutex>
 
 #include "backend/device.h"
 
@@ -26,6 +25,16 @@ struct RamDeviceOptions {
   double delay_us = 10.0;                                     // of a copy, before its first byte
   uint64_t pin_limit = std::numeric_limits<uint64_t>::max();  // pinned and registered, in all
   Clock clock = Clock::wall;
+
+  // What only the virtual clock needs to know: the rates at which the device reads its own memory
+  // and the host's workers read theirs, what the host's answer costs besides their work, what the
+  // launches of a layer cost, and how many bytes the workers cannot read for each that crosses the
+  // link meanwhile.
+  double device_gbps = 500.0;
+  double cpu_gbps = 60.0;
+  double handshake_us = 18.0;
+  double layer_us = 10.0;
+  double copy_interference = 0.4;
 
   // Tests inject faults here: called before every copy with the number of those before it; what it
   // throws is what the copy ends with.
@@ -43,8 +52,20 @@ class RamDevice final : public Device {
   std::unique_ptr<Registration> register_host(std::span<const std::byte> bytes) override;
   std::unique_ptr<Stream> make_stream(std::string name) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<Flag> make_flag() override;
 
-  // Virtual time. By work that runs on a stream: it takes so long. Ignored on the wall's clock.
+  const RamDeviceOptions& options() const;
+  // Whether all of it is the device's own memory, and so may be read by its work.
+  bool owns(std::span<const std::byte> bytes) const;
+
+  // By work that runs on a stream, on the clock in use: what time it is (to others, up to when the
+  // host has waited); until when the link is taken; when bytes that set out over the link now have
+  // arrived (a read of host memory); and that the work is done at a certain time, not before.
+  double now() const;
+  double link_free_at() const;
+  double cross_link(uint64_t n_bytes);
+  void stand_until(double seconds);
+  // Virtual time: the work takes so long. Ignored on the wall's clock.
   static void spend(double seconds);
   // When all the work of a finished stream was done, from the device's start on.
   static double seconds(const Stream& stream);

@@ -1,22 +1,20 @@
 // The operations of the RAM device: those of the CPU, on the device's own threads, in the device's
-// memory. Experts are found in the table; those that are not there it asks the host for through the
-// mailbox, and computes what it has meanwhile.
+// memory, and in nothing else, unless it is read over the link.
 //
-// On the virtual clock an operation takes as long as its weights take to be read.
+// On the virtual clock an operation takes as long as its weights take to be read, or its products
+// to be computed; and the host's rows come when the described machine would have had them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
 
+#include "backend/device_ops.h"
 #include "backend/mailbox.h"
-#include "backend/ops.h"
 #include "backend/ram/ram_device.h"
 
 namespace sluice::backend {
 
-// `threads` are the device's; `gbps` is what they would read weights at. All outlive the result.
-// An aborted wait throws Errc::device, with the layer.
-std::unique_ptr<Ops> make_ram_ops(RamDevice& device, ThreadPool& threads, Mailbox& mailbox,
-                                  double gbps);
+// `threads` are the device's. All outlive the result.
+std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, ThreadPool& threads, Mailbox& mailbox);
 
 }  // namespace sluice::backend

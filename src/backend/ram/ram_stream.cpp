@@ -11,7 +11,7 @@
 namespace sluice::backend {
 namespace {
 
-thread_local double* own_seconds = nullptr;  // of the stream whose thread this is
+thread_local double* this_threads_seconds = nullptr;
 
 double wall_seconds() {
   using std::chrono::steady_clock;
@@ -40,6 +40,37 @@ double RamDevice::Shared::book_link(double now, uint64_t n_bytes) {
   return link_free_at;
 }
 
+bool RamDevice::Shared::owns(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex);
+  const auto next = own_blocks.upper_bound(bytes.data());
+  if (next == own_blocks.begin()) return false;
+  const auto& [begin, n_bytes] = *std::prev(next);
+  return bytes.data() + bytes.size() <= begin + n_bytes;
+}
+
+double RamDevice::Shared::now() {
+  if (options.clock == Clock::wall) return wall_seconds();
+  if (const double* const own = RamStream::own_seconds()) return *own;
+  const std::lock_guard lock(mutex);
+  return host_seconds;
+}
+
+double RamDevice::now() const { return shared_->now(); }
+
+double RamDevice::cross_link(uint64_t n_bytes) { return shared_->book_link(now(), n_bytes); }
+
+void RamDevice::stand_until(double seconds) {
+  if (shared_->options.clock == Clock::wall) {
+    wait_until(seconds);
+  } else if (double* const own = RamStream::own_seconds()) {
+    *own = std::max(*own, seconds);
+  }
+}
+
+void RamDevice::spend(double seconds) {
+  if (double* const own = RamStream::own_seconds()) *own += seconds;
+}
+
 void RamEvent::State::wait_for(uint32_t number) const {
   for (uint32_t done; (done = n_done) < number;) n_done.wait(done);
 }
@@ -47,8 +78,14 @@ void RamEvent::State::wait_for(uint32_t number) const {
 bool RamEvent::is_done() const {
   if (device_->options.clock == Clock::wall) return state_->n_done == n_recorded_;
   state_->wait_for(n_recorded_);
-  const std::lock_guard lock(device_->mutex);
-  return state_->seconds <= device_->host_seconds;
+  return state_->seconds <= device_->now();
+}
+
+uint64_t RamFlag::value() const {
+  std::unique_lock lock(state_->mutex);
+  if (device_->options.clock == Clock::wall) return state_->value;
+  state_->changed.wait(lock, [&] { return state_->n_set == n_asked_; });
+  return state_->seconds <= device_->now() ? state_->value : state_->before;
 }
 
 RamStream::RamStream(std::shared_ptr<RamDevice::Shared> device, std::string name)
@@ -63,7 +100,10 @@ RamStream::~RamStream() {
   thread_.join();
 }
 
+double* RamStream::own_seconds() { return this_threads_seconds; }
+
 void RamStream::push(Command command) {
+  if (const double* const own = own_seconds()) command.not_before = *own;
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(command));
@@ -72,7 +112,7 @@ void RamStream::push(Command command) {
 }
 
 void RamStream::work() {
-  own_seconds = &seconds_;
+  this_threads_seconds = &seconds_;
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
@@ -83,6 +123,7 @@ void RamStream::work() {
     is_busy_ = true;
     lock.unlock();
     std::exception_ptr fault;
+    seconds_ = std::max(seconds_, command.not_before);
     try {
       command.call();
     } catch (...) {
@@ -107,6 +148,11 @@ void RamStream::copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes)
   }
   if (device_->options.before_copy) device_->options.before_copy(n_before);
   const bool is_wall = device_->options.clock == Clock::wall;
+  if (device_->owns({to, n_bytes}) && device_->owns({from, n_bytes})) {  // not over the link
+    std::memcpy(to, from, n_bytes);
+    seconds_ += 2.0 * static_cast<double>(n_bytes) / (device_->options.device_gbps * 1e9);
+    return;
+  }
   const double done_at = device_->book_link(is_wall ? wall_seconds() : seconds_, n_bytes);
   std::memcpy(to, from, n_bytes);
   if (is_wall) {
@@ -117,6 +163,23 @@ void RamStream::copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes)
 }
 
 void RamStream::run(std::function<void()> work) { push({std::move(work)}); }
+
+void RamStream::set(Flag& flag, uint64_t value) {
+  auto& f = static_cast<RamFlag&>(flag);
+  ++f.n_asked_;
+  push({[this, state = f.state_, value] {
+          {
+            const std::lock_guard lock(state->mutex);
+            ++state->n_set;
+            if (!has_failed()) {
+              state->before = std::exchange(state->value, value);
+              state->seconds = seconds_;
+            }
+          }
+          state->changed.notify_all();
+        },
+        /*runs_after_fault=*/true});
+}
 
 void RamStream::record(Event& event) {
   auto& e = static_cast<RamEvent&>(event);
@@ -137,6 +200,11 @@ void RamStream::wait(const Event& event) {
         /*runs_after_fault=*/true});
 }
 
+bool RamStream::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  return fault_ != nullptr;
+}
+
 void RamStream::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return queue_.empty() && !is_busy_; });
@@ -151,10 +219,6 @@ void RamStream::finish() {
       throw Error(e.code(), cat("stream '", name_, "': ", e.what()));
     }
   }
-}
-
-void RamStream::spend(double seconds) {
-  if (own_seconds) *own_seconds += seconds;
 }
 
 }  // namespace sluice::backend

@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "backend/ram/ram_device.h"
@@ -18,13 +20,17 @@ struct RamDevice::Shared {
 
   // When a copy that could begin at `now` is done, one after another on the link.
   double book_link(double now, uint64_t n_bytes);
+  bool owns(std::span<const std::byte> bytes);
+  // As the calling work's stream has reached it; to others, as far as the host has waited.
+  double now();
 
   const RamDeviceOptions options;
   std::mutex mutex;
   uint64_t n_device = 0;  // bytes taken
   uint64_t n_pinned = 0;
-  double link_free_at = 0.0;  // in seconds of the clock in use
-  double host_seconds = 0.0;  // virtual time up to which the host has waited
+  std::map<const std::byte*, uint64_t> own_blocks;  // of the device's memory, and their sizes
+  double link_free_at = 0.0;                        // in seconds of the clock in use
+  double host_seconds = 0.0;                        // virtual time up to which the host has waited
   int64_t n_copies = 0;
 };
 
@@ -48,6 +54,27 @@ class RamEvent final : public Event {
   uint32_t n_recorded_ = 0;
 };
 
+class RamFlag final : public Flag {
+ public:
+  explicit RamFlag(std::shared_ptr<RamDevice::Shared> device) : device_(std::move(device)) {}
+
+  // In virtual time: as it was at the time that the reader's work has reached.
+  uint64_t value() const override;
+
+ private:
+  friend class RamStream;
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    uint64_t n_set = 0;
+    uint64_t value = 0, before = 0;
+    double seconds = 0.0;  // when it got its value
+  };
+  std::shared_ptr<RamDevice::Shared> device_;
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::atomic<uint64_t> n_asked_ = 0;
+};
+
 class RamStream final : public Stream {
  public:
   RamStream(std::shared_ptr<RamDevice::Shared> device, std::string name);
@@ -55,11 +82,13 @@ class RamStream final : public Stream {
 
   void copy(std::byte* to, const std::byte* from, uint64_t n_bytes) override;
   void run(std::function<void()> work) override;
+  void set(Flag& flag, uint64_t value) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
+  bool has_failed() const override;
   void finish() override;
 
-  static void spend(double seconds);
+  static double* own_seconds();  // of the stream whose thread this is; null on other threads
   double seconds() const { return seconds_; }
 
  private:
@@ -68,6 +97,7 @@ class RamStream final : public Stream {
   struct Command {
     std::function<void()> call;
     bool runs_after_fault = false;
+    double not_before = 0.0;  // virtual time, where another stream's work asked for it
   };
 
   void push(Command command);
@@ -76,7 +106,7 @@ class RamStream final : public Stream {
 
   const std::shared_ptr<RamDevice::Shared> device_;
   const std::string name_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Command> queue_;
   bool is_busy_ = false;

@@ -29,9 +29,12 @@ struct World {
       : file("qwen3moe", "Q4_K_M"),
         device(options),
         cache(cache_options(n_slots_per_layer)),
-        slots(device, *file, cache),
+        tables(device, 4 * kKiB),
+        slots(device, *file, cache, tables),
+        host(*file, device, 0),
         main(device.make_stream("main")),
-        copies(device, *main, slots, *file, cache, {.poison = true}) {}
+        stream(device.make_stream("expert copies")),
+        copies(device, *main, *stream, slots, host, cache, {.poison = true}) {}
 
   policy::CacheOptions cache_options(int n_slots) const {
     policy::CacheOptions options{
@@ -79,19 +82,22 @@ struct World {
 
   bool holds(const std::byte* slot, ExpertKey key) const {
     const backend::ExpertMatrices there = slots.layout(key.layer).at(slot);
-    const backend::ExpertsView& host =
+    const backend::ExpertsView& stacks =
         (*file).layers()[static_cast<size_t>(key.layer.value)].experts;
     const auto same = [&](const backend::WeightView& a, const backend::WeightView& stack) {
       return std::memcmp(a.data, stack.matrix(key.expert.value).data, a.matrix_bytes()) == 0;
     };
-    return same(there.gate, host.gate) && same(there.up, host.up) && same(there.down, host.down);
+    return same(there.gate, stacks.gate) && same(there.up, stacks.up) &&
+           same(there.down, stacks.down);
   }
 
   OpenModel file;
   RamDevice device;
   policy::ExpertCache cache;
+  DeviceBlock tables;
   ExpertSlots slots;
-  std::unique_ptr<backend::Stream> main;
+  HostExperts host;
+  std::unique_ptr<backend::Stream> main, stream;
   ExpertCopies copies;
 };
 

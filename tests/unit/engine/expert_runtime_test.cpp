@@ -28,34 +28,58 @@ struct Place {
   RamDeviceOptions device{
       .n_bytes = 256 * kMiB, .link_gbps = 4.0, .delay_us = 2.0, .before_copy = {}};
   MissWorkerOptions misses{};
+  double link_share = 0.0;
+  int n_host_layers = 0;
+  StepCut cut = StepCut::whole;
+  StagingOptions staging{};
+  int n_ctx = 96;
+  int n_sequences = 1;
+  int max_rows = 64;
 };
 
-policy::CacheOptions cache_options(const model::Model& model, const Place& place) {
-  policy::CacheOptions options{
-      .policy = place.policy, .n_experts = model.config().n_experts, .layers = {}};
-  for (const model::Layer& layer : model.layers()) {
-    const auto n_slots = static_cast<int>(std::lround(place.share * options.n_experts));
-    options.layers.push_back({backend::ExpertLayout(layer.experts).n_bytes, n_slots, false});
+policy::CacheOptions cache_options(const policy::ModelShape& shape, const Place& place) {
+  policy::CacheOptions options{.policy = place.policy, .n_experts = 0, .layers = {}};
+  for (const policy::LayerShape& layer : shape.layers) {
+    options.n_experts = layer.n_experts;
+    const auto n_slots = static_cast<int>(std::lround(place.share * layer.n_experts));
+    options.layers.push_back({layer.expert_bytes, n_slots, false});
   }
+  for (int i = 0; i < place.n_host_layers; ++i) options.layers[static_cast<size_t>(i)].n_slots = 0;
   return options;
 }
 
 struct Placed {
-  Placed(const model::Model& m, const Place& place)
-      : device(place.device),
+  Placed(const OpenModel& m, const Place& place)
+      : shape(m.shape()),
+        device(place.device),
         host_threads(2),
-        runtime(m, device, host_threads,
-                {.cache = cache_options(m, place),
-                 .kv = {.n_sequences = 1, .n_ctx = 96, .page_tokens = 16},
-                 .max_rows = 16,
-                 .copies = {.poison = true},
-                 .misses = place.misses}) {}
+        runtime(*m, shape, device, host_threads, options(shape, place)) {}
+
+  static ExpertRuntimeOptions options(const policy::ModelShape& shape, const Place& place) {
+    ExpertRuntimeOptions o;
+    o.work = {
+        .n_ctx = place.n_ctx, .n_sequences = place.n_sequences, .prefill_chunk = place.max_rows};
+    o.cache = cache_options(shape, place);
+    o.place = {.n_gpu_layers = shape.n_layers() - place.n_host_layers,
+               .n_slots = {},
+               .overhead_bytes = 0,
+               .link_share = place.link_share};
+    for (const policy::CacheLayer& layer : o.cache.layers) {
+      o.place.n_slots.push_back(layer.n_slots);
+    }
+    o.cut = place.cut;
+    o.staging = place.staging;
+    o.page_tokens = 64;
+    o.copies.poison = true;
+    o.misses = place.misses;
+    return o;
+  }
 
   // A few rows together, then one by one.
   Logits run(std::span<const TokenId> tokens, const std::function<void()>& between = {}) {
     Logits all;
     for (size_t begin = 0; begin < tokens.size();) {
-      const size_t n = std::min<size_t>(begin == 0 ? 9 : 1, tokens.size() - begin);
+      const size_t n = std::min(begin == 0 ? n_prompt : 1, tokens.size() - begin);
       std::vector<StepRow> rows;
       for (const TokenId token : tokens.subspan(begin, n)) rows.push_back({token, {}, true});
       runtime.step(rows, [&](int64_t, std::span<const float> logits) {
@@ -67,9 +91,11 @@ struct Placed {
     return all;
   }
 
+  policy::ModelShape shape;
   RamDevice device;
   ThreadPool host_threads;
   ExpertRuntime runtime;
+  size_t n_prompt = 9;
 };
 
 const std::vector<TokenId>& text() {
@@ -83,7 +109,7 @@ TEST(PlacementInvariance, HoldsForEveryBudgetArchitectureAndMix) {
       const OpenModel model(architecture, mix);
       const Logits expected = run_alone(*model, text());
       for (const double share : {0.0, 0.1, 0.3, 0.6, 1.0}) {
-        Placed placed(*model, {.share = share});
+        Placed placed(model, {.share = share});
         expect_same_bits(expected, placed.run(text()),
                          cat(architecture, " ", mix, ", ", share, " of the experts"));
       }
@@ -99,7 +125,7 @@ TEST(PlacementInvariance, HoldsForEveryPolicyAndClock) {
     for (const Clock clock : {Clock::wall, Clock::virtual_time}) {
       Place place{.share = 0.3, .policy = policy};
       place.device.clock = clock;
-      Placed placed(*model, place);
+      Placed placed(model, place);
       expect_same_bits(expected, placed.run(text()), "policy");
       EXPECT_GT(placed.runtime.n_computed_by_host(), 0);
     }
@@ -112,7 +138,7 @@ TEST(PlacementInvariance, HoldsForSlowAndFastLinks) {
   for (const double gbps : {0.01, 1.0, 1000.0}) {
     Place place{.share = 0.5};
     place.device.link_gbps = gbps;
-    Placed placed(*model, place);
+    Placed placed(model, place);
     expect_same_bits(expected, placed.run(text()), cat(gbps, " GB/s"));
   }
 }
@@ -121,14 +147,14 @@ TEST(PlacementInvariance, HoldsForSlowAndFastLinks) {
 TEST(PlacementInvariance, HoldsWhileResidencyIsShuffled) {
   const OpenModel model("qwen2moe", "Q4_K_M");
   const Logits expected = run_alone(*model, text());
-  Placed placed(*model, {.share = 1.0});
+  Placed placed(model, {.share = 1.0});
   uint64_t round = 0;
   const auto n_experts = (*model).config().n_experts;
   std::vector<const std::byte*> all;
   const auto shuffle = [&] {
     placed.runtime.copies().finish();
     placed.runtime.main().run([&] {
-      const ExpertSlots& slots = placed.runtime.slots();
+      ExpertSlots& slots = placed.runtime.slots();
       for (int layer = 0; layer < 2; ++layer) {
         for (int e = 0; e < n_experts; ++e) {
           const policy::ExpertKey key{LayerId(layer), ExpertId(e)};
@@ -149,7 +175,7 @@ TEST(PlacementInvariance, HoldsWhileResidencyIsShuffled) {
 TEST(PlacementInvariance, OneFlippedByteInOneSlotChangesTheLogits) {
   const OpenModel model("qwen3moe", "Q8_0");
   const Logits expected = run_alone(*model, text());
-  Placed placed(*model, {.share = 1.0});
+  Placed placed(model, {.share = 1.0});
   bool is_flipped = false;
   const Logits got = placed.run(text(), [&] {
     placed.runtime.copies().finish();
@@ -167,11 +193,11 @@ TEST(PlacementInvariance, OneFlippedByteInOneSlotChangesTheLogits) {
 
 TEST(PlacementInvariance, APoisonedSlotIsSeenInTheLogits) {
   const OpenModel model("qwen3moe", "Q8_0");
-  Placed placed(*model, {.share = 1.0});
+  Placed placed(model, {.share = 1.0});
   const Logits got = placed.run(text(), [&] {
     placed.runtime.copies().finish();
     placed.runtime.main().run([&] {
-      const ExpertSlots& slots = placed.runtime.slots();
+      ExpertSlots& slots = placed.runtime.slots();
       for (int e = 0; e < (*model).config().n_experts; ++e) {
         const std::byte* const slot = slots.table(LayerId(0))[e];
         if (slot) {
@@ -188,7 +214,7 @@ TEST(ExpertRuntime, TwoRunsInVirtualTimeTakeTheSameDecisions) {
   const auto decisions = [&] {
     Place place{.share = 0.3};
     place.device.clock = Clock::virtual_time;
-    Placed placed(*model, place);
+    Placed placed(model, place);
     placed.run(text());
     return std::tuple(placed.runtime.cache().counts().n_copies,
                       placed.runtime.cache().counts().n_hits, placed.runtime.n_computed_by_host(),
@@ -208,13 +234,13 @@ TEST(ExpertRuntime, AWorkerThatSleepsTooLongFailsTheStepWithItsLayerAndTheNextSt
                       std::this_thread::sleep_for(2s);
                     }
                   }};
-  Placed placed(*model, place);
+  Placed placed(model, place);
   const std::string error = error_of(Errc::device, [&] { placed.run(text()); });
   expect_contains(error, "layer 1");
   expect_contains(error, "did not answer within 500 ms");
   std::this_thread::sleep_for(1500ms);                  // until it is awake again
   error_of(Errc::device, [&] { placed.run(text()); });  // it held the mailbox until then
-  placed.runtime.stepper().truncate({}, 0);
+  placed.runtime.truncate({}, 0);
   expect_same_bits(run_alone(*model, text()), placed.run(text()), "after a fault");
 }
 
@@ -222,7 +248,7 @@ TEST(ExpertRuntime, AWorkerThatFailsIsNamedWithItsLayerAndItsReason) {
   const OpenModel model("qwen3moe", "Q8_0");
   Place place{.share = 0.0};
   place.misses = {.before_answer = [](const auto&) { throw std::runtime_error("no more fuel"); }};
-  Placed placed(*model, place);
+  Placed placed(model, place);
   const std::string error = error_of(Errc::device, [&] { placed.run(text()); });
   expect_contains(error, "layer 0");
   expect_contains(error, "no more fuel");
@@ -232,7 +258,7 @@ TEST(ExpertRuntime, ADeviceThatIsTooSmallSaysSoAtTheStart) {
   const OpenModel model("qwen3moe", "Q8_0");
   Place place{.share = 1.0};
   place.device.n_bytes = 64 * kKiB;
-  expect_contains(error_of(Errc::out_of_memory, [&] { Placed placed(*model, place); }),
+  expect_contains(error_of(Errc::out_of_memory, [&] { Placed placed(model, place); }),
                   "cannot allocate");
 }
 

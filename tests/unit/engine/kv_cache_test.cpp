@@ -42,7 +42,8 @@ int n_held(const KvCache& cache, int sequence) {
 }
 
 TEST_F(CacheTest, TakesPagesAsPositionsNeedThem) {
-  KvCache cache(*ops, config, {.n_sequences = 2, .n_ctx = 10, .page_tokens = 4});
+  KvCache cache(backend::memory_of(*ops), config,
+                {.n_sequences = 2, .n_ctx = 10, .page_tokens = 4});
   EXPECT_EQ(cache.table_stride(), 3);
   EXPECT_EQ(cache.n_free_pages(), 6);
   for (const auto& [n_positions, n_pages] :
@@ -55,7 +56,8 @@ TEST_F(CacheTest, TakesPagesAsPositionsNeedThem) {
 }
 
 TEST_F(CacheTest, GivesBackThePagesWhollyBehindACut) {
-  KvCache cache(*ops, config, {.n_sequences = 2, .n_ctx = 10, .page_tokens = 4});
+  KvCache cache(backend::memory_of(*ops), config,
+                {.n_sequences = 2, .n_ctx = 10, .page_tokens = 4});
   cache.reserve(SequenceId(0), 10);
   cache.reserve(SequenceId(1), 10);
   const auto before = pages_of(cache, 1);
@@ -75,7 +77,7 @@ TEST_F(CacheTest, GivesBackThePagesWhollyBehindACut) {
 // Random growth and cuts against a plain model of it: a length for each sequence.
 TEST_F(CacheTest, NoPageIsEverInTwoPlaces) {
   constexpr int kSequences = 4, kContext = 37, kPageTokens = 5, kStride = 8;
-  KvCache cache(*ops, config,
+  KvCache cache(backend::memory_of(*ops), config,
                 {.n_sequences = kSequences, .n_ctx = kContext, .page_tokens = kPageTokens});
   ASSERT_EQ(cache.table_stride(), kStride);
   std::vector<int> lengths(kSequences, 0);
@@ -113,7 +115,8 @@ TEST_F(CacheTest, NoPageIsEverInTwoPlaces) {
 }
 
 TEST_F(CacheTest, EverySequenceCanBeFilledToItsContext) {
-  KvCache cache(*ops, config, {.n_sequences = 3, .n_ctx = 65, .page_tokens = 64});
+  KvCache cache(backend::memory_of(*ops), config,
+                {.n_sequences = 3, .n_ctx = 65, .page_tokens = 64});
   for (int s = 0; s < 3; ++s) cache.reserve(SequenceId(s), 65);
   EXPECT_EQ(cache.n_free_pages(), 0);
   cache.truncate(SequenceId(1), 0);
@@ -130,7 +133,7 @@ TEST_F(CacheTest, LayersStandApartInAlignedMemory) {
   };
   for (const Case& c : {Case{Type::f32, Type::f32, 256, 256}, Case{Type::f16, Type::bf16, 128, 128},
                         Case{Type::q8_0, Type::q4_0, 68, 36}}) {
-    KvCache cache(*ops, config,
+    KvCache cache(backend::memory_of(*ops), config,
                   {.k_type = c.k, .v_type = c.v, .n_sequences = 1, .n_ctx = 7, .page_tokens = 3});
     const uint64_t n_rows = 3 * 3 * 2;
     const uint64_t k_bytes = n_rows * c.k_row, v_bytes = n_rows * c.v_row;
@@ -160,8 +163,8 @@ TEST_F(CacheTest, RefusesATypeThatDoesNotFitTheHead) {
     for (const bool is_key : {true, false}) {
       KvOptions options{.n_sequences = 1, .n_ctx = 8};
       (is_key ? options.k_type : options.v_type) = type;
-      const std::string text =
-          error_of(Errc::bad_request, [&] { KvCache cache(*ops, config, options); });
+      const std::string text = error_of(
+          Errc::bad_request, [&] { KvCache cache(backend::memory_of(*ops), config, options); });
       expect_contains(text, std::string(quant::type_name(type)));
       expect_contains(text, "multiple of 32");
       expect_contains(text, "have 80");
@@ -169,15 +172,15 @@ TEST_F(CacheTest, RefusesATypeThatDoesNotFitTheHead) {
     }
   }
   for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
-    EXPECT_NO_THROW(
-        KvCache(*ops, config, {.k_type = type, .v_type = type, .n_sequences = 1, .n_ctx = 8}));
+    EXPECT_NO_THROW(KvCache(backend::memory_of(*ops), config,
+                            {.k_type = type, .v_type = type, .n_sequences = 1, .n_ctx = 8}));
   }
 }
 
 using CacheDeathTest = CacheTest;
 
 TEST_F(CacheDeathTest, StopsAtAPositionOrSequenceItDoesNotHave) {
-  KvCache cache(*ops, config, {.n_sequences = 2, .n_ctx = 8, .page_tokens = 4});
+  KvCache cache(backend::memory_of(*ops), config, {.n_sequences = 2, .n_ctx = 8, .page_tokens = 4});
   EXPECT_DEATH(cache.reserve(SequenceId(0), 9), "CHECK");
   EXPECT_DEATH(cache.reserve(SequenceId(2), 1), "CHECK");
   EXPECT_DEATH(cache.reserve(SequenceId(-1), 1), "CHECK");

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "engine/stepper.h"
+#include "model/shape.h"
 #include "unit/backend/expect.h"
 #include "unit/model/draft.h"
 #include "unit/model/tiny_model.h"
@@ -25,6 +26,7 @@ class OpenModel {
       : OpenModel([&](const std::string& path) { draft.write(path); }) {}
 
   const model::Model& operator*() const { return model_; }
+  policy::ModelShape shape() const { return model::read_shape(file_); }
   std::string path() const { return dir_ / "m.gguf"; }
 
  private:

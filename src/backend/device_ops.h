@@ -1,0 +1,65 @@
+// Operations of a device that holds only some of a model's experts. What it computes of a layer's
+// experts falls into three parts, so that a driver may do something in between; as one submission
+// they simply follow each other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/device.h"
+#include "backend/ops.h"
+
+namespace sluice::backend {
+
+// Room for an expert that comes ahead of its layer. The flag names what is there: staged_key().
+struct StagedSlot {
+  const std::byte* data = nullptr;
+  const Flag* ready = nullptr;
+};
+
+// Never 0. A later step does not take an earlier one's expert for its own.
+constexpr uint64_t staged_key(uint32_t step, LayerId layer, int32_t expert) {
+  return uint64_t{step} << 32 | uint64_t(static_cast<uint16_t>(layer.value + 1)) << 16 |
+         static_cast<uint16_t>(expert);
+}
+
+// What happened in a layer of a step; in memory that host and device see.
+struct LayerLog {
+  int32_t n_hits = 0;    // pairs of expert and row, by where their expert was found: in a slot,
+  int32_t n_staged = 0;  // copied ahead,
+  int32_t n_link = 0;    // read over the link,
+  int32_t n_cpu = 0;     // with the host
+  uint64_t link_bytes = 0;
+  double seconds = 0.0;       // of the layer's experts, from lookup to sum
+  double wait_seconds = 0.0;  // of it, for the host's rows
+};
+
+// Where the device finds the experts of a layer while a step runs; all of it in memory it reads.
+struct LookupView {
+  LayerId layer;
+  uint32_t step = 0;                        // from 1
+  const std::byte* const* table = nullptr;  // [n_experts]: slot (ExpertLayout), or null
+  std::span<const StagedSlot> staged;
+  const float* link_share = nullptr;  // of the misses (base/miss_split.h); null: the host's memory
+                                      // cannot be read
+  LayerLog* log = nullptr;
+};
+
+class DeviceOps : public Ops {
+ public:
+  // Finds what the rows chose: in the table, among what was staged, in the host's memory; and asks
+  // the host for the rest, through the mailbox.
+  virtual void find_experts(const ExpertsView& experts, const LookupView& lookup,
+                            const ExpertInputView& a, const RoutingView& routing) = 0;
+  // The rows of what it found, and of the shared expert.
+  virtual void compute_found(const ExpertsView& experts, const ExpertInputView& a) = 0;
+  // Waits for the host's rows, and adds all of them to x. An aborted wait throws Errc::device, with
+  // the layer.
+  virtual void add_found(const RoutingView& routing, RowsView x) = 0;
+
+  // For steps too wide for that: the rows of some pairs, whose experts stand in experts.table; and
+  // of the shared expert, where there is one. Then their sum.
+  virtual void compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                             const ExpertInputView& a) = 0;
+  virtual void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) = 0;
+};
+
+}  // namespace sluice::backend
