@@ -17,7 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "sluice/device.h"
 #include "sluice/error.h"
+#include "sluice/expert_stats.h"
 
 namespace sluice {
 
@@ -67,11 +69,32 @@ class Model {
 // How keys and values of past tokens are kept.
 enum class KvType { f32, f16, bf16, q8_0, q4_0 };
 
+// The experts that one token used, best first: [n_layers, n_used], with the weights of their sums.
+struct RoutedToken {
+  TokenId token = 0;
+  bool is_prompt = false;
+  int n_used = 0;
+  std::span<const int32_t> experts;
+  std::span<const float> weights;
+};
+
 struct SessionOptions {
   int n_ctx = 0;  // tokens the session can hold; 0: as trained, at most 4096
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
   int prefill_chunk = 512;  // tokens computed together; 1 is pure decode
+  DeviceOptions device;
+
+  // Called while experts are loaded before the first token.
+  std::function<void(uint64_t n_done, uint64_t n_total)> progress;
+
+  // Sees what every token used, after its step; valid during the call.
+  std::function<void(const RoutedToken&)> on_routing;
+
+  // Puts other experts ([n_used], all different) in the place of those that the router chose for
+  // the token at `pos`: to measure with a recorded routing. It may be called twice, from any
+  // thread, one at a time.
+  std::function<void(int pos, int layer, std::span<int32_t> experts)> reroute;
 };
 
 struct GenerateOptions {
@@ -89,7 +112,7 @@ struct GenerateResult {
   StopReason reason = StopReason::length;
 };
 
-// Sums over the life of a session.
+// Sums over the life of a session. Seconds are those of the device's clock, which may be virtual.
 struct Stats {
   int64_t n_prefill_tokens = 0;
   int64_t n_decode_tokens = 0;
@@ -125,6 +148,8 @@ class Session {
   int n_tokens() const;  // in the text so far
   int n_ctx() const;
   const Stats& stats() const;
+  const PlacementInfo& placement() const;
+  ExpertStats expert_stats() const;  // without layers where all is computed by the CPU alone
 
  private:
   struct Impl;
