@@ -16,9 +16,9 @@ enum class DeviceKind { cpu, sim };
 // A device made of RAM, to try what a GPU would do: memory of its own, threads of its own, and a
 // link that takes its time. Zero: as this machine has it, or a usual value.
 struct SimDevice {
-  uint64_t vram_bytes = 0;  // 0: 8 GiB
-  double link_gbps = 25.0;  // in GB/s of 10^9 bytes
-  double delay_us = 10.0;   // of a copy, before its first byte
+  uint64_t vram_bytes = 0;                                    // 0: 8 GiB
+  double link_gbps = 25.0;                                    // in GB/s of 10^9 bytes
+  double delay_us = 10.0;                                     // of a copy, before its first byte
   uint64_t pin_limit = std::numeric_limits<uint64_t>::max();  // bytes of the host it may read
 
   // Time is not measured but added up, as the machine described here would have needed it.

@@ -16,14 +16,11 @@
 #include "engine/expert_slots.h"
 #include "engine/expert_staging.h"
 #include "engine/host_experts.h"
+#include "engine/routing_log.h"
 #include "model/expert_runner.h"
 #include "policy/routing.h"
 
 namespace sluice::engine {
-
-// Puts other experts in the place of those that the router chose.
-using RouteOverride =
-    std::function<void(LayerId layer, int64_t n_rows, const backend::RoutingView& routing)>;
 
 // What the runners of one device share. Everything outlives them.
 struct ExpertParts {
@@ -38,28 +35,6 @@ struct ExpertParts {
   ExpertStaging& staging;
   const float* link_share = nullptr;  // in the device's memory
   RouteOverride reroute;
-};
-
-// What a step routed and where it found it.
-class RoutingLog {
- public:
-  RoutingLog(int n_layers, int max_rows, int n_used);
-
-  void begin_step() { ++step_; }
-  uint32_t step() const { return step_; }
-  void note(LayerId layer, int64_t n_rows, const backend::RoutingView& routing);
-
-  // n_used for each row, best first.
-  std::span<const policy::RoutedExpert> routed(LayerId layer) const {
-    return routed_[static_cast<size_t>(layer.value)];
-  }
-  backend::LayerLog& layer(LayerId layer) { return layers_[static_cast<size_t>(layer.value)]; }
-  uint64_t demanded_bytes = 0;  // over the link, by lookups so far
-
- private:
-  uint32_t step_ = 0;
-  std::vector<std::vector<policy::RoutedExpert>> routed_;  // by layer
-  std::vector<backend::LayerLog> layers_;
 };
 
 class WholeExperts final : public model::ExpertRunner {

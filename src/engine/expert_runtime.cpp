@@ -23,23 +23,36 @@ policy::CacheOptions reachable(policy::CacheOptions cache, const HostExperts& ho
   return cache;
 }
 
-KvOptions kv_options(const ExpertRuntimeOptions& o, int n_layers) {
+uint64_t floats(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
+
+}  // namespace
+
+KvOptions kv_options(const policy::Workload& work, int n_layers) {
   const auto type = [](policy::KvType t) {
     constexpr quant::Type kTypes[] = {quant::Type::f32, quant::Type::f16, quant::Type::bf16,
                                       quant::Type::q8_0, quant::Type::q4_0};
     return kTypes[static_cast<size_t>(t)];
   };
-  return {.k_type = type(o.work.k_type),
-          .v_type = type(o.work.v_type),
-          .n_sequences = o.work.n_sequences,
-          .n_ctx = o.work.n_ctx,
-          .page_tokens = o.page_tokens,
+  return {.k_type = type(work.k_type),
+          .v_type = type(work.v_type),
+          .n_sequences = work.n_sequences,
+          .n_ctx = work.n_ctx,
+          .page_tokens = policy::kKvPageTokens,
           .n_layers = n_layers};
 }
 
-uint64_t floats(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
-
-}  // namespace
+double host_seconds(const policy::ModelShape& shape, int n_layers, int n_rows, double cpu_gbps) {
+  double seconds = 0.0;
+  for (int i = 0; i < n_layers; ++i) {
+    const policy::LayerShape& layer = shape.layers[static_cast<size_t>(i)];
+    const int n_used = std::min(n_rows * shape.n_experts_used, layer.n_experts);
+    seconds += policy::kCpuLayerSeconds +
+               (static_cast<double>(layer.trunk_bytes) +
+                static_cast<double>(n_used) * static_cast<double>(layer.expert_bytes)) /
+                   (cpu_gbps * 1e9);
+  }
+  return seconds;
+}
 
 ExpertRuntime::ExpertRuntime(const model::Model& model, const policy::ModelShape& shape,
                              backend::RamDevice& device, ThreadPool& host_threads,
@@ -67,12 +80,12 @@ ExpertRuntime::ExpertRuntime(const model::Model& model, const policy::ModelShape
           backend::MemoryKind::mapped,
           floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model.config().n_vocab))),
       log_(model.config().n_layers, max_rows(), model.config().n_experts_used),
-      sum_{.layers = std::vector<LayerStats>(model.layers().size())},
       main_(device.make_stream("main")),
       copy_stream_(device.make_stream("expert copies")),
       copies_(device, *main_, *copy_stream_, slots_, host_, cache_, options.copies),
       worker_(model, host_threads, mailbox_, options.misses),
       rows_(options.work.n_sequences) {
+  sum_.layers.resize(model.layers().size());
   make_host_part(host_threads);
   make_device_part();
   load_first_experts();
@@ -81,17 +94,20 @@ ExpertRuntime::ExpertRuntime(const model::Model& model, const policy::ModelShape
 void ExpertRuntime::make_host_part(ThreadPool& threads) {
   HostPart& h = host_part_;
   h.ops = backend::make_cpu_ops(threads);
-  h.experts = std::make_unique<ResidentExperts>(*h.ops, model_);
+  h.resident = std::make_unique<ResidentExperts>(*h.ops, model_);
+  h.experts = std::make_unique<WatchedExperts>(*h.resident, log_, options_.reroute);
   if (n_host_layers() == 0) return;
   h.kv = std::make_unique<KvCache>(memory_of(*h.ops), model_.config(),
-                                   kv_options(options_, n_host_layers()));
+                                   kv_options(options_.work, n_host_layers()));
   h.activations = std::make_unique<ActivationsBuffer>(memory_of(*h.ops), model_, max_rows());
 }
 
 void ExpertRuntime::make_device_part() {
   ops_ = backend::make_ram_ops(device_, device_threads_, mailbox_);
   kv_ = std::make_unique<KvCache>(kv_memory_.allocator(), model_.config(),
-                                  kv_options(options_, options_.place.n_gpu_layers));
+                                  kv_options(options_.work, options_.place.n_gpu_layers));
+  kv_layers_.resize(model_.layers().size());
+  std::ranges::copy(kv_->layers(), kv_layers_.begin() + n_host_layers());
   activations_ = std::make_unique<ActivationsBuffer>(scratch_.allocator(), model_, max_rows());
   link_share_ = reinterpret_cast<float*>(tables_.take(sizeof(float)));
   set_link_share(static_cast<float>(options_.place.link_share));
@@ -162,7 +178,7 @@ void ExpertRuntime::step(std::span<const StepRow> rows, const OnRowLogits& on_lo
   worker_.begin_step();
   try {
     run_device_layers(on_logits);
-  } catch (const Error& e) {
+  } catch (...) {
     const std::string fault = worker_.end_step();
     try {
       main_->finish();
@@ -191,20 +207,12 @@ void ExpertRuntime::run_host_layers() {
   if (n_host_layers() > 0) spend_host_time();
 }
 
-// On the virtual clock: as the described CPU would have needed, by the planner's own formula.
+// On the virtual clock: as the described CPU would have needed, and the row to cross over.
 void ExpertRuntime::spend_host_time() {
   const auto& machine = device_.options();
-  const double rate = machine.cpu_gbps * 1e9;
-  double seconds = machine.handshake_us * 1e-6;  // the row crosses over
-  for (int i = 0; i < n_host_layers(); ++i) {
-    const policy::LayerShape& layer = shape_.layers[static_cast<size_t>(i)];
-    const int64_t n_used =
-        std::min<int64_t>(rows_.n_rows() * shape_.n_experts_used, layer.n_experts);
-    seconds += policy::kCpuLayerSeconds +
-               (static_cast<double>(layer.trunk_bytes) +
-                static_cast<double>(n_used) * static_cast<double>(layer.expert_bytes)) /
-                   rate;
-  }
+  const double seconds =
+      machine.handshake_us * 1e-6 +
+      host_seconds(shape_, n_host_layers(), static_cast<int>(rows_.n_rows()), machine.cpu_gbps);
   main_->run([seconds] { backend::RamDevice::spend(seconds); });
 }
 
@@ -212,10 +220,7 @@ void ExpertRuntime::run_device_layers(const OnRowLogits& on_logits) {
   const int64_t n_rows = rows_.n_rows();
   const bool is_narrow = n_rows <= kNarrowRows;
   model::Step step{*ops_, *whole_, rows_.view(*kv_), {}, activations_->view(n_rows)};
-  // Layers are numbered as in the model; those of the host have no pages here.
-  std::vector<backend::KvLayerView> kv(model_.layers().size());
-  std::ranges::copy(kv_->layers(), kv.begin() + n_host_layers());
-  step.kv = kv;
+  step.kv = kv_layers_;
   main_->run([from = crossing_.as<float>(), x = step.s.x] {
     std::copy_n(from, x.n_rows * x.n_cols, x.data);
   });
@@ -264,12 +269,12 @@ std::span<const policy::Move> ExpertRuntime::learn(std::span<const StepRow> rows
   bool is_decode = true;  // one token of each sequence
   for (size_t r = 1; r < rows.size(); ++r) is_decode &= rows[r].sequence != rows[r - 1].sequence;
   sum_.n_steps += is_decode;
-  sum_.n_rows += is_decode ? std::ssize(rows) : 0;
+  sum_.n_tokens += is_decode ? std::ssize(rows) : 0;
   cache_.begin_step(is_decode ? policy::Phase::decode : policy::Phase::prefill,
                     static_cast<int>(rows.size()));
   for (int i = n_host_layers(); i < model_.config().n_layers; ++i) {
     const LayerId layer(i);
-    if (is_decode) sum_.add(static_cast<size_t>(i), log_.layer(layer));
+    if (is_decode) add_to_stats(i);
     const std::span<const policy::RoutedExpert> routed = log_.routed(layer);
     const size_t n_used = routed.size() / rows.size();
     for (size_t r = 0; r < rows.size(); ++r) {
@@ -290,16 +295,27 @@ bool ExpertRuntime::prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId laye
   return bytes / (machine.link_gbps * 1e9) <= by_cpu;
 }
 
+void ExpertRuntime::add_to_stats(int layer) {
+  const backend::LayerLog& log = log_.layer(LayerId(layer));
+  LayerStats& sum = sum_.layers[static_cast<size_t>(layer)];
+  sum.n_hits += log.n_hits, sum.n_staged += log.n_staged;
+  sum.n_link += log.n_link, sum.n_cpu += log.n_cpu;
+  sum.link_bytes += log.link_bytes;
+  sum.seconds += log.seconds, sum.wait_seconds += log.wait_seconds;
+}
+
 ExpertStats ExpertRuntime::stats() const {
-  return {.n_steps = sum_.n_steps,
-          .n_rows = sum_.n_rows,
-          .layers = sum_.layers,
-          .n_copies = copies_.n_copies(),
-          .copied_bytes = copies_.copied_bytes(),
-          .streamed_bytes = streamed_->streamed_bytes(),
-          .n_failed_copies = copies_.n_failed(),
-          .n_prefetched = staging_->n_copies(),
-          .prefetch = staging_->counts()};
+  ExpertStats stats = sum_;
+  stats.n_copies = copies_.n_copies();
+  stats.copied_bytes = copies_.copied_bytes();
+  stats.streamed_bytes = streamed_->streamed_bytes();
+  stats.n_failed_copies = copies_.n_failed();
+  stats.n_prefetched = staging_->n_copies();
+  const policy::PrefetchCounts& counts = staging_->counts();
+  stats.useful_bytes = counts.useful_bytes;
+  stats.late_bytes = counts.late_bytes;
+  stats.wasted_bytes = counts.wasted_bytes;
+  return stats;
 }
 
 }  // namespace sluice::engine

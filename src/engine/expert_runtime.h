@@ -11,10 +11,10 @@
 #include "backend/ram/ram_device.h"
 #include "engine/device_experts.h"
 #include "engine/device_trunk.h"
-#include "engine/expert_stats.h"
 #include "engine/miss_worker.h"
 #include "engine/stepper.h"
 #include "engine/submitted_ops.h"
+#include "sluice/expert_stats.h"
 
 namespace sluice::engine {
 
@@ -33,7 +33,6 @@ struct ExpertRuntimeOptions {
   uint64_t hidden_bytes = std::numeric_limits<uint64_t>::max();  // as ExpertCache::end_step
   StepCut cut = StepCut::whole;
   StagingOptions staging;
-  int page_tokens = policy::kKvPageTokens;
   int n_device_threads = 1;
   ExpertCopyOptions copies;
   MissWorkerOptions misses;
@@ -42,10 +41,16 @@ struct ExpertRuntimeOptions {
   std::function<void(uint64_t bytes_done, uint64_t bytes_total)> progress;  // of that
 };
 
+// The cache of the last or first n_layers (-1: all) that a workload asks for.
+KvOptions kv_options(const policy::Workload& work, int n_layers = -1);
+
+// How long a CPU of that rate takes for the first layers of a step.
+double host_seconds(const policy::ModelShape& shape, int n_layers, int n_rows, double cpu_gbps);
+
 class ExpertRuntime final : public StepDriver {
  public:
-  // The model's weights stand in host memory, woven or not; all outlive it. Throws
-  // Errc::out_of_memory where the device is smaller than the plan.
+  // The model's weights stand in host memory, woven or not; all outlive it. At least one layer is
+  // the device's. Throws Errc::out_of_memory where the device is smaller than the plan.
   ExpertRuntime(const model::Model& model, const policy::ModelShape& shape,
                 backend::RamDevice& device, ThreadPool& host_threads,
                 const ExpertRuntimeOptions& options);
@@ -56,6 +61,8 @@ class ExpertRuntime final : public StepDriver {
   int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
   int max_rows() const override { return options_.work.max_rows(); }
   uint64_t kv_bytes() const override;
+  const RoutingLog& log() const override { return log_; }
+  double seconds() const override { return device_.now(); }
 
   const policy::Price& price() const { return price_; }
   const policy::ExpertCache& cache() const { return cache_; }
@@ -64,7 +71,6 @@ class ExpertRuntime final : public StepDriver {
   ExpertCopies& copies() { return copies_; }
   const ExpertStaging& staging() const { return *staging_; }
   backend::Stream& main() { return *main_; }
-  const RoutingLog& log() const { return log_; }
   int64_t n_computed_by_host() const { return worker_.n_answered(); }  // pairs
   ExpertStats stats() const;
 
@@ -77,7 +83,8 @@ class ExpertRuntime final : public StepDriver {
     std::unique_ptr<backend::Ops> ops;
     std::unique_ptr<KvCache> kv;
     std::unique_ptr<ActivationsBuffer> activations;
-    std::unique_ptr<ResidentExperts> experts;
+    std::unique_ptr<ResidentExperts> resident;
+    std::unique_ptr<WatchedExperts> experts;
   };
 
   void make_host_part(ThreadPool& threads);
@@ -86,6 +93,7 @@ class ExpertRuntime final : public StepDriver {
   int n_host_layers() const { return model_.config().n_layers - options_.place.n_gpu_layers; }
   std::vector<KvCache*> caches() const;
   void run_host_layers();
+  void add_to_stats(int layer);
   void spend_host_time();
   void run_device_layers(const OnRowLogits& on_logits);
   void run_whole(model::Step& step);
@@ -111,9 +119,10 @@ class ExpertRuntime final : public StepDriver {
   backend::Buffer crossing_;    // mapped: rows of x on their way from host to device
   backend::Buffer logits_out_;  // mapped: logits on their way back
   RoutingLog log_;
-  StatsSum sum_;
+  ExpertStats sum_;  // of the logs
   std::unique_ptr<backend::DeviceOps> ops_;
   std::unique_ptr<KvCache> kv_;
+  std::vector<backend::KvLayerView> kv_layers_;  // by layer of the model; the host's have no pages
   std::unique_ptr<ActivationsBuffer> activations_;
   std::unique_ptr<backend::Stream> main_, copy_stream_;  // end before what their work uses
   ExpertCopies copies_;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/thread_pool.h"
+#include "engine/device_steps.h"
 #include "engine/stepper.h"
 #include "engine/woven_weights.h"
 #include "gguf/model_file.h"
@@ -34,10 +35,6 @@ quant::Type tensor_type(KvType type) {
       return quant::Type::q4_0;
   }
   throw Error(Errc::bad_request, "unknown KV type");
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 ModelInfo make_info(const gguf::ModelFile& file, const model::Config& c) {
@@ -113,26 +110,55 @@ const ModelInfo& Model::info() const { return impl_->info; }
 struct Session::Impl {
   enum class Phase { prefill, decode };
 
-  Impl(std::shared_ptr<const Model::Impl> m, const engine::KvOptions& kv, int prefill_chunk)
-      : model(std::move(m)),
-        n_ctx(kv.n_ctx),
-        stepper(model->model, backend::make_cpu_ops(*model->pool), kv, prefill_chunk) {
-    stats.kv_bytes = stepper.kv_bytes();
+  Impl(std::shared_ptr<const Model::Impl> m, const SessionOptions& o, int ctx)
+      : model(std::move(m)), options(o), n_ctx(ctx) {
+    engine::RouteOverride reroute;
+    if (options.reroute) {
+      reroute = [this](LayerId layer, int64_t n_rows, const backend::RoutingView& routing) {
+        for (int64_t r = 0; r < n_rows; ++r) {
+          options.reroute(
+              first_pos + static_cast<int>(r), layer.value,
+              {routing.experts + r * routing.n_used, static_cast<size_t>(routing.n_used)});
+        }
+      };
+    }
+    if (options.device.kind == DeviceKind::sim) {
+      auto steps = std::make_unique<engine::DeviceSteps>(model->file, model->model, *model->pool,
+                                                         options, n_ctx, std::move(reroute));
+      device = steps.get();
+      driver = std::move(steps);
+    } else {
+      const engine::KvOptions kv{.k_type = tensor_type(options.k_type),
+                                 .v_type = tensor_type(options.v_type),
+                                 .n_sequences = 1,
+                                 .n_ctx = n_ctx};
+      driver = std::make_unique<engine::Stepper>(model->model, backend::make_cpu_ops(*model->pool),
+                                                 kv, std::min(options.prefill_chunk, n_ctx),
+                                                 std::move(reroute));
+    }
+    stats.kv_bytes = driver->kv_bytes();
   }
 
-  int n_tokens() const { return stepper.n_tokens(kOnlySequence); }
+  int n_tokens() const { return driver->n_tokens(kOnlySequence); }
   void require_valid(std::span<const TokenId> tokens) const;
   void require_finite(int pos, std::span<const float> logits) const;
   void append(std::span<const TokenId> tokens, Phase phase, const OnLogits& on_logits);
   void append_chunk(std::span<const TokenId> chunk, bool is_last, const OnLogits& on_logits);
+  void give_routing(std::span<const TokenId> chunk, Phase phase);
 
   std::shared_ptr<const Model::Impl> model;  // shared with the Model: the longer-lived keeps it
+  SessionOptions options;
   int n_ctx;
-  engine::Stepper stepper;
+  int first_pos = 0;  // of the step under way
+  std::unique_ptr<engine::StepDriver> driver;
+  engine::DeviceSteps* device = nullptr;  // the driver, where it is one
   Stats stats;
   std::vector<engine::StepRow> rows;
   std::vector<float> last_logits;  // of the newest token; empty where none are known
   double seconds_in_callback = 0.0;
+  PlacementInfo placement;
+  std::vector<int32_t> routed_experts;
+  std::vector<float> routed_weights;
 };
 
 // Before anything is computed, so that a bad request leaves the session as it was.
@@ -152,14 +178,15 @@ void Session::Impl::require_valid(std::span<const TokenId> tokens) const {
 void Session::Impl::append(std::span<const TokenId> tokens, Phase phase,
                            const OnLogits& on_logits) {
   require_valid(tokens);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = driver->seconds();
   seconds_in_callback = 0.0;
-  const auto chunk = static_cast<size_t>(stepper.max_rows());
+  const auto chunk = static_cast<size_t>(driver->max_rows());
   for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const size_t n = std::min(chunk, tokens.size() - begin);
     append_chunk(tokens.subspan(begin, n), begin + n == tokens.size(), on_logits);
+    if (options.on_routing) give_routing(tokens.subspan(begin, n), phase);
   }
-  const double seconds = seconds_since(start) - seconds_in_callback;
+  const double seconds = driver->seconds() - start - seconds_in_callback;
   if (phase == Phase::prefill) {
     stats.n_prefill_tokens += std::ssize(tokens);
     stats.prefill_seconds += seconds;
@@ -174,15 +201,39 @@ void Session::Impl::append_chunk(std::span<const TokenId> chunk, bool is_last,
   rows.clear();
   for (const TokenId token : chunk) rows.push_back({token, kOnlySequence, bool(on_logits)});
   if (is_last) rows.back().wants_logits = true;
-  const int first = n_tokens();
+  const int first = first_pos = n_tokens();
   last_logits.clear();
-  stepper.step(rows, [&](int64_t row, std::span<const float> logits) {
-    const auto before = std::chrono::steady_clock::now();
-    require_finite(first + static_cast<int>(row), logits);
-    if (on_logits) on_logits(first + static_cast<int>(row), logits);
-    if (row + 1 == std::ssize(rows)) last_logits.assign(logits.begin(), logits.end());
-    seconds_in_callback += seconds_since(before);
-  });
+  try {
+    driver->step(rows, [&](int64_t row, std::span<const float> logits) {
+      const double before = driver->seconds();
+      require_finite(first + static_cast<int>(row), logits);
+      if (on_logits) on_logits(first + static_cast<int>(row), logits);
+      if (row + 1 == std::ssize(rows)) last_logits.assign(logits.begin(), logits.end());
+      seconds_in_callback += driver->seconds() - before;
+    });
+  } catch (const Error& e) {
+    // A step that a device could not finish leaves the text as it was.
+    if (e.code() == Errc::device) driver->truncate(kOnlySequence, first);
+    throw;
+  }
+}
+
+void Session::Impl::give_routing(std::span<const TokenId> chunk, Phase phase) {
+  const engine::RoutingLog& log = driver->log();
+  const int n_used = model->info.n_experts_used;
+  for (size_t r = 0; r < chunk.size(); ++r) {
+    routed_experts.clear();
+    routed_weights.clear();
+    for (int layer = 0; layer < log.n_layers(); ++layer) {
+      for (const policy::RoutedExpert& routed :
+           log.routed(LayerId(layer))
+               .subspan(r * static_cast<size_t>(n_used), static_cast<size_t>(n_used))) {
+        routed_experts.push_back(routed.expert.value);
+        routed_weights.push_back(routed.weight);
+      }
+    }
+    options.on_routing({chunk[r], phase == Phase::prefill, n_used, routed_experts, routed_weights});
+  }
 }
 
 // A number that is not finite anywhere in a token's path ends up in its logits.
@@ -204,11 +255,7 @@ Session::Session(const Model& model, const SessionOptions& options) {
             " at a time; expected a context of 1 or more (0: default) in chunks of 1 or more"));
   }
   const int n_ctx = options.n_ctx > 0 ? options.n_ctx : std::min(info.n_ctx_train, kDefaultContext);
-  const engine::KvOptions kv{.k_type = tensor_type(options.k_type),
-                             .v_type = tensor_type(options.v_type),
-                             .n_sequences = 1,
-                             .n_ctx = n_ctx};
-  impl_ = std::make_unique<Impl>(model.impl_, kv, std::min(options.prefill_chunk, n_ctx));
+  impl_ = std::make_unique<Impl>(model.impl_, options, n_ctx);
 }
 
 Session::~Session() = default;
@@ -254,12 +301,21 @@ void Session::truncate(int n_tokens) {
                                        " tokens; expected a number from 0 to that"));
   }
   if (n_tokens == this->n_tokens()) return;
-  impl_->stepper.truncate(kOnlySequence, n_tokens);
+  impl_->driver->truncate(kOnlySequence, n_tokens);
   impl_->last_logits.clear();
 }
 
 int Session::n_tokens() const { return impl_->n_tokens(); }
 int Session::n_ctx() const { return impl_->n_ctx; }
 const Stats& Session::stats() const { return impl_->stats; }
+
+const PlacementInfo& Session::placement() const {
+  if (impl_->device) impl_->placement = impl_->device->placement();
+  return impl_->placement;
+}
+
+ExpertStats Session::expert_stats() const {
+  return impl_->device ? impl_->device->stats() : ExpertStats{};
+}
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 
+#include "engine/routing_log.h"
 #include "engine/step_rows.h"
 
 namespace sluice::engine {
@@ -27,6 +28,8 @@ class StepDriver {
   virtual int n_tokens(SequenceId sequence) const = 0;
   virtual int max_rows() const = 0;
   virtual uint64_t kv_bytes() const = 0;
+  virtual const RoutingLog& log() const = 0;  // of the last step
+  virtual double seconds() const = 0;         // on the clock that its steps go by
 };
 
 }  // namespace sluice::engine

@@ -3,6 +3,7 @@
 #include "engine/stepper.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/check.h"
 
@@ -20,24 +21,32 @@ void give_logits(const model::Model& model, model::Step& step, std::span<const i
 }
 
 Stepper::Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, const KvOptions& kv,
-                 int max_rows)
+                 int max_rows, RouteOverride reroute)
     : model_(model),
       ops_(std::move(ops)),
       kv_(memory_of(*ops_), model.config(), kv),
       activations_(memory_of(*ops_), model, max_rows),
-      own_experts_(*ops_, model),
-      experts_(&own_experts_),
+      reroute_(std::move(reroute)),
+      log_(model.config().n_layers, max_rows, model.config().n_experts_used),
+      resident_(*ops_, model),
+      experts_(resident_, log_, reroute_),
       rows_(kv.n_sequences) {}
 
 void Stepper::step(std::span<const StepRow> rows, const OnRowLogits& on_logits) {
   CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
   KvCache* const caches[] = {&kv_};
   rows_.append(rows, caches);
-  model::Step step{*ops_, *experts_, rows_.view(kv_), kv_.layers(),
+  log_.begin_step();
+  model::Step step{*ops_, experts_, rows_.view(kv_), kv_.layers(),
                    activations_.view(rows_.n_rows())};
   model_.embed(step);
   model_.forward(step, 0, model_.config().n_layers);
   give_logits(model_, step, rows_.logit_rows(), on_logits);
+}
+
+double Stepper::seconds() const {
+  using std::chrono::steady_clock;
+  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
 void Stepper::truncate(SequenceId sequence, int n_tokens) {

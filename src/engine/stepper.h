@@ -25,27 +25,27 @@ void give_logits(const model::Model& model, model::Step& step, std::span<const i
 
 class Stepper final : public StepDriver {
  public:
-  // The model must outlive it; `ops` is its own. max_rows: the widest step.
+  // The model must outlive it; `ops` is its own. max_rows: the widest step. `reroute` may be empty.
   Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, const KvOptions& kv,
-          int max_rows);
-
-  // What runs the experts instead, and outlives it; by itself all stand in memory of `ops`.
-  void run_experts_by(model::ExpertRunner& experts) { experts_ = &experts; }
-  model::ExpertRunner& own_experts() { return own_experts_; }
+          int max_rows, RouteOverride reroute = {});
 
   void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override;
   void truncate(SequenceId sequence, int n_tokens) override;
   int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
   int max_rows() const override { return activations_.max_rows(); }
   uint64_t kv_bytes() const override { return kv_.n_bytes(); }
+  const RoutingLog& log() const override { return log_; }
+  double seconds() const override;
 
  private:
   const model::Model& model_;
   std::unique_ptr<backend::Ops> ops_;
   KvCache kv_;
   ActivationsBuffer activations_;
-  ResidentExperts own_experts_;
-  model::ExpertRunner* experts_;
+  RouteOverride reroute_;
+  RoutingLog log_;
+  ResidentExperts resident_;
+  WatchedExperts experts_;
   StepRows rows_;
 };
 

@@ -69,7 +69,6 @@ struct Placed {
     }
     o.cut = place.cut;
     o.staging = place.staging;
-    o.page_tokens = 64;
     o.copies.poison = true;
     o.misses = place.misses;
     return o;
