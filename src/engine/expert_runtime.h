@@ -109,15 +109,16 @@ class ExpertRuntime final : public StepDriver {
   ExpertRuntimeOptions options_;
   policy::Price price_;
   ThreadPool device_threads_;
+  // Pinned memory that nothing works without, before experts take what is left of it.
+  backend::Mailbox mailbox_;
+  backend::Buffer crossing_;    // mapped: rows of x on their way from host to device
+  backend::Buffer logits_out_;  // mapped: logits on their way back
   HostExperts host_;
   policy::ExpertCache cache_;
   DeviceTrunk trunk_;
   DeviceBlock tables_, scratch_, kv_memory_;
   ExpertSlots slots_;
   float* link_share_ = nullptr;
-  backend::Mailbox mailbox_;
-  backend::Buffer crossing_;    // mapped: rows of x on their way from host to device
-  backend::Buffer logits_out_;  // mapped: logits on their way back
   RoutingLog log_;
   ExpertStats sum_;  // of the logs
   std::unique_ptr<backend::DeviceOps> ops_;

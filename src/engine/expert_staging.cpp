@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
+
 namespace sluice::engine {
 namespace {
 
@@ -67,8 +69,13 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   const int n_used = model_.config().n_experts_used;
   trust_.resize(static_cast<size_t>(n_used));
   const auto n_pairs = static_cast<uint64_t>(max_rows) * static_cast<uint64_t>(n_used);
-  prediction_memory_ = device.allocate(
-      backend::MemoryKind::mapped, (2 * n_pairs + static_cast<uint64_t>(max_rows)) * sizeof(float));
+  try {
+    prediction_memory_ = device.allocate(backend::MemoryKind::mapped,
+                                         (2 * n_pairs + static_cast<uint64_t>(max_rows)) * 4);
+  } catch (const Error&) {
+    n_ahead_ = 0;  // so little pinned memory: then nothing comes ahead
+    return;
+  }
   auto* const values = prediction_memory_.as<float>();
   prediction_ = {n_used, reinterpret_cast<int32_t*>(values), values + n_pairs,
                  values + 2 * n_pairs};

@@ -102,6 +102,11 @@ std::unique_ptr<Flag> RamDevice::make_flag() { return std::make_unique<RamFlag>(
 
 const RamDeviceOptions& RamDevice::options() const { return shared_->options; }
 
+uint64_t RamDevice::pinned_bytes() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->n_pinned;
+}
+
 bool RamDevice::owns(std::span<const std::byte> bytes) const { return shared_->owns(bytes); }
 
 double RamDevice::link_free_at() const {

@@ -55,6 +55,7 @@ class RamDevice final : public Device {
   std::unique_ptr<Flag> make_flag() override;
 
   const RamDeviceOptions& options() const;
+  uint64_t pinned_bytes() const;  // and registered
   // Whether all of it is the device's own memory, and so may be read by its work.
   bool owns(std::span<const std::byte> bytes) const;
 

@@ -22,6 +22,11 @@ class OpenModel {
  public:
   OpenModel(const std::string& architecture, const std::string& mix)
       : OpenModel([&](const std::string& path) { write_tiny(path, architecture, mix); }) {}
+  explicit OpenModel(const model::SynthOptions& options)
+      : OpenModel([&](const std::string& path) {
+          ThreadPool pool(1);
+          write_synthetic_model(path, options, pool, {});
+        }) {}
   explicit OpenModel(const Draft& draft)
       : OpenModel([&](const std::string& path) { draft.write(path); }) {}
 

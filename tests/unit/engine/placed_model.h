@@ -1,0 +1,97 @@
+// A tiny model on the RAM device, placed as a test says, and its logits.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cmath>
+
+#include "base/units.h"
+#include "engine/expert_runtime.h"
+#include "unit/engine/run_model.h"
+
+namespace sluice::engine::test {
+
+struct Place {
+  double share = 0.5;  // of all experts that the device holds
+  policy::PolicyKind policy = policy::PolicyKind::mixture;
+  backend::RamDeviceOptions device{
+      .n_bytes = 256 * kMiB, .link_gbps = 4.0, .delay_us = 2.0, .before_copy = {}};
+  MissWorkerOptions misses{};
+  double link_share = 0.0;
+  int n_host_layers = 0;
+  StepCut cut = StepCut::whole;
+  StagingOptions staging{};
+  int n_ctx = 96;
+  int n_sequences = 1;
+  int max_rows = 64;
+  const policy::RoutingProfile* profile = nullptr;
+  RouteOverride reroute = {};
+};
+
+// Copies that are always in time, on a link that is always idle.
+inline StagingOptions eager_staging() {
+  return {.enabled = true, .link_gbps = 100.0, .layer_seconds = 1.0, .max_waste = 100.0};
+}
+
+inline policy::CacheOptions cache_options(const policy::ModelShape& shape, const Place& place) {
+  policy::CacheOptions options{.policy = place.policy, .n_experts = 0, .layers = {}};
+  for (const policy::LayerShape& layer : shape.layers) {
+    options.n_experts = layer.n_experts;
+    const auto n_slots = static_cast<int>(std::lround(place.share * layer.n_experts));
+    options.layers.push_back({layer.expert_bytes, n_slots, false});
+  }
+  for (int i = 0; i < place.n_host_layers; ++i) {
+    options.layers[static_cast<size_t>(i)] = {0, 0, false};
+  }
+  return options;
+}
+
+inline ExpertRuntimeOptions runtime_options(const policy::ModelShape& shape, const Place& place) {
+  ExpertRuntimeOptions o;
+  o.work = {
+      .n_ctx = place.n_ctx, .n_sequences = place.n_sequences, .prefill_chunk = place.max_rows};
+  o.cache = cache_options(shape, place);
+  o.place = {.n_gpu_layers = shape.n_layers() - place.n_host_layers,
+             .n_slots = {},
+             .overhead_bytes = 0,
+             .link_share = place.link_share};
+  for (const policy::CacheLayer& layer : o.cache.layers) o.place.n_slots.push_back(layer.n_slots);
+  o.cut = place.cut;
+  o.staging = place.staging;
+  o.copies.poison = true;
+  o.misses = place.misses;
+  o.profile = place.profile;
+  o.reroute = place.reroute;
+  return o;
+}
+
+struct Placed {
+  Placed(const OpenModel& m, const Place& place)
+      : shape(m.shape()),
+        device(place.device),
+        host_threads(2),
+        runtime(*m, shape, device, host_threads, runtime_options(shape, place)) {}
+
+  // The first tokens together, then one by one.
+  Logits run(std::span<const TokenId> tokens, size_t n_prompt = 9,
+             const std::function<void()>& between = {}) {
+    Logits all;
+    for (size_t begin = 0; begin < tokens.size();) {
+      const size_t n = std::min(begin == 0 ? n_prompt : 1, tokens.size() - begin);
+      std::vector<StepRow> rows;
+      for (const TokenId token : tokens.subspan(begin, n)) rows.push_back({token, {}, true});
+      runtime.step(rows, [&](int64_t, std::span<const float> logits) {
+        all.insert(all.end(), logits.begin(), logits.end());
+      });
+      begin += n;
+      if (between) between();
+    }
+    return all;
+  }
+
+  policy::ModelShape shape;
+  backend::RamDevice device;
+  ThreadPool host_threads;
+  ExpertRuntime runtime;
+};
+
+}  // namespace sluice::engine::test

@@ -1,0 +1,208 @@
+// Placement invariance: wherever experts are, however they move, and whoever drives the steps, the
+// logits are the same to the bit. And the proof that this can fail.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "unit/engine/placed_model.h"
+
+namespace sluice::engine::test {
+namespace {
+
+using backend::Clock;
+using policy::PolicyKind;
+
+constexpr PolicyKind kPolicies[] = {PolicyKind::mixture, PolicyKind::lru, PolicyKind::lru_global,
+                                    PolicyKind::slru,    PolicyKind::lfu, PolicyKind::dlfu};
+
+std::vector<TokenId> text(size_t n = 40) { return random_tokens(n, 5); }
+
+// Enough experts that three in a hundred are one.
+OpenModel many_experts(const char* architecture, const char* mix) {
+  model::SynthOptions options = model::test::tiny_options(architecture, mix);
+  options.config.n_experts = 32;
+  options.config.n_ctx_train = 1024;
+  return OpenModel(options);
+}
+
+TEST(PlacementInvariance, HoldsFor256TokensOfEveryArchitectureMixAndBudget) {
+  const std::vector<TokenId> tokens = text(256);
+  for (const char* architecture : model::test::kArchitectures) {
+    for (const char* mix : {"F32", "Q8_0", "Q4_K_M"}) {
+      const OpenModel model = many_experts(architecture, mix);
+      const Logits expected = run_alone(
+          *model, tokens, 64, {.kv = {.n_sequences = 1, .n_ctx = 256, .page_tokens = 64}});
+      for (const double share : {0.0, 0.03, 0.1, 0.3, 0.6, 1.0}) {
+        Placed placed(model, {.share = share, .n_ctx = 256});
+        expect_same_bits(expected, placed.run(tokens, 20),
+                         cat(architecture, " ", mix, ", ", share, " of the experts"));
+      }
+    }
+  }
+}
+
+// Every policy, driver, link, share of misses that the device reads, and with prefetch or without.
+TEST(PlacementInvariance, HoldsForEveryWayOfRunning) {
+  const OpenModel model = many_experts("qwen3moe", "Q4_K_M");
+  const Logits expected = run_alone(*model, text());
+  int64_t n_by_cpu = 0, n_over_link = 0, n_staged = 0;
+  for (const PolicyKind policy : kPolicies) {
+    for (const StepCut cut : {StepCut::whole, StepCut::segmented}) {
+      for (const double link_share : {0.0, 0.5, 1.0}) {
+        for (const double gbps : {0.5, 50.0}) {
+          for (const bool prefetches : {false, true}) {
+            Place place{.share = 0.2, .policy = policy, .link_share = link_share, .cut = cut};
+            place.device.link_gbps = gbps;
+            if (prefetches) place.staging = eager_staging();
+            Placed placed(model, place);
+            expect_same_bits(
+                expected, placed.run(text()),
+                cat("policy ", policy_name(policy), ", segmented ", cut == StepCut::segmented,
+                    ", link share ", link_share, ", ", gbps, " GB/s, prefetch ", prefetches));
+            const LayerStats all = placed.runtime.stats().total();
+            n_by_cpu += all.n_cpu, n_over_link += all.n_link, n_staged += all.n_staged;
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(n_by_cpu, 0);
+  EXPECT_GT(n_over_link, 0);
+  EXPECT_GT(n_staged, 0);
+}
+
+TEST(PlacementInvariance, HoldsOnBothClocks) {
+  const OpenModel model("qwen3moe", "Q4_K_M");
+  const Logits expected = run_alone(*model, text());
+  for (const bool prefetches : {false, true}) {
+    for (const Clock clock : {Clock::wall, Clock::virtual_time}) {
+      Place place{.share = 0.3, .link_share = 0.5};
+      place.device.clock = clock;
+      if (prefetches) place.staging = eager_staging();
+      Placed placed(model, place);
+      expect_same_bits(expected, placed.run(text()), "clock");
+      EXPECT_GT(placed.runtime.n_computed_by_host(), 0);
+    }
+  }
+}
+
+TEST(PlacementInvariance, HoldsWhereTheFirstLayersAreTheHosts) {
+  for (const char* architecture : model::test::kArchitectures) {
+    const OpenModel model(architecture, "Q4_K_M");
+    const Logits expected = run_alone(*model, text());
+    Placed placed(model, {.share = 0.3, .n_host_layers = 1});
+    expect_same_bits(expected, placed.run(text()), architecture);
+  }
+}
+
+// One token of each of 1, 2, 4, 8 and 16 sequences in a step.
+TEST(PlacementInvariance, HoldsForEveryWidthOfAStep) {
+  const OpenModel model("qwen2moe", "Q8_0");
+  for (const int width : {1, 2, 4, 8, 16}) {
+    Runner alone(*model, {.kv = {.n_sequences = 16, .n_ctx = 16, .page_tokens = 64}});
+    Placed placed(model, {.share = 0.3, .link_share = 0.3, .n_ctx = 16, .n_sequences = 16});
+    Logits expected, got;
+    for (int t = 0; t < 8; ++t) {
+      std::vector<StepRow> rows;
+      for (int s = 0; s < width; ++s) {
+        rows.push_back({static_cast<TokenId>(random_bits(7, uint64_t(t * 16 + s)) % 261),
+                        SequenceId(s), true});
+      }
+      alone.step(rows, std::vector<Logits*>(rows.size(), &expected));
+      placed.runtime.step(rows, [&](int64_t, std::span<const float> logits) {
+        got.insert(got.end(), logits.begin(), logits.end());
+      });
+    }
+    expect_same_bits(expected, got, cat(width, " rows"));
+  }
+}
+
+// Prompts: experts that are missing stream through two buffers, or are computed by the CPU.
+TEST(PlacementInvariance, HoldsForPrompts) {
+  for (const char* architecture : {"qwen2moe", "llama"}) {
+    const OpenModel model(architecture, "Q4_K_M");
+    const std::vector<TokenId> tokens = text(80);
+    const Logits expected = run_alone(*model, tokens);
+    for (const double share : {0.0, 0.3, 1.0}) {
+      for (const double link_gbps : {0.3, 1e3}) {
+        Place place{.share = share};
+        place.device.link_gbps = link_gbps;
+        place.device.cpu_gbps = 10.0;
+        Placed placed(model, place);
+        expect_same_bits(expected, placed.run(tokens, 60), cat(architecture, ", ", share));
+        const bool streams = share < 1.0 && link_gbps > 1.0;
+        EXPECT_EQ(placed.runtime.stats().streamed_bytes > 0, streams);
+      }
+    }
+  }
+}
+
+// Takes experts out of the table and puts them back at random, between every two steps.
+TEST(PlacementInvariance, HoldsWhileResidencyIsShuffled) {
+  const OpenModel model("qwen2moe", "Q4_K_M");
+  const Logits expected = run_alone(*model, text());
+  Placed placed(model, {.share = 1.0});
+  uint64_t round = 0;
+  const auto n_experts = (*model).config().n_experts;
+  std::vector<const std::byte*> all;
+  const auto shuffle = [&] {
+    placed.runtime.copies().finish();
+    placed.runtime.main().run([&] {
+      ExpertSlots& slots = placed.runtime.slots();
+      for (int layer = 0; layer < 2; ++layer) {
+        for (int e = 0; e < n_experts; ++e) {
+          const policy::ExpertKey key{LayerId(layer), ExpertId(e)};
+          const bool was_there = placed.runtime.cache().resident(key.layer, key.expert);
+          const bool stays = random_bits(++round, 3) % 2 == 0;
+          slots.entry(key) = was_there && stays
+                                 ? slots.slot(placed.runtime.cache().pool(key.layer),
+                                              placed.runtime.cache().slot(key.layer, key.expert))
+                                 : nullptr;
+        }
+      }
+    });
+  };
+  expect_same_bits(expected, placed.run(text(), 9, shuffle), "shuffled");
+  EXPECT_GT(placed.runtime.n_computed_by_host(), 50);
+}
+
+TEST(PlacementInvariance, OneFlippedByteInOneSlotChangesTheLogits) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  const Logits expected = run_alone(*model, text());
+  Placed placed(model, {.share = 1.0});
+  bool is_flipped = false;
+  const Logits got = placed.run(text(), 9, [&] {
+    placed.runtime.copies().finish();
+    if (std::exchange(is_flipped, true)) return;
+    placed.runtime.main().run([&] {
+      for (int e = 0; e < (*model).config().n_experts; ++e) {
+        const std::byte* const slot = placed.runtime.slots().table(LayerId(1))[e];
+        if (slot) const_cast<std::byte*>(slot)[7] ^= std::byte{0x40};
+      }
+    });
+  });
+  ASSERT_EQ(got.size(), expected.size());
+  EXPECT_NE(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0);
+}
+
+TEST(PlacementInvariance, APoisonedSlotIsSeenInTheLogits) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  Placed placed(model, {.share = 1.0});
+  const Logits got = placed.run(text(), 9, [&] {
+    placed.runtime.copies().finish();
+    placed.runtime.main().run([&] {
+      ExpertSlots& slots = placed.runtime.slots();
+      for (int e = 0; e < (*model).config().n_experts; ++e) {
+        const std::byte* const slot = slots.table(LayerId(0))[e];
+        if (slot) {
+          std::memset(const_cast<std::byte*>(slot), 0xff, slots.layout(LayerId(0)).n_bytes);
+        }
+      }
+    });
+  });
+  EXPECT_TRUE(std::ranges::any_of(got, [](float l) { return !std::isfinite(l); }));
+}
+
+}  // namespace
+}  // namespace sluice::engine::test
