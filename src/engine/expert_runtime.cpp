@@ -13,12 +13,12 @@
 namespace sluice::engine {
 namespace {
 
-// Layers whose experts the device cannot get at keep none there.
+// Layers whose experts the device cannot get at keep none there: a size of 0 is a pool of its own,
+// without slots.
 policy::CacheOptions reachable(policy::CacheOptions cache, const HostExperts& host) {
   for (size_t i = 0; i < cache.layers.size(); ++i) {
     if (host.is_copyable(LayerId(static_cast<int32_t>(i)))) continue;
-    cache.layers[i].n_slots = 0;
-    cache.layers[i].pinned = false;
+    cache.layers[i] = {};
   }
   return cache;
 }
