@@ -112,7 +112,8 @@ struct Plan {
   std::vector<std::string> concessions;    // what was given up, in order
   std::string reason;                      // for the mode
 
-  const Forecast& forecast() const { return forecasts[static_cast<size_t>(mode)]; }
+  const Forecast& forecast(Mode of) const { return forecasts[static_cast<size_t>(of)]; }
+  const Forecast& forecast() const { return forecast(mode); }
 };
 
 // Throws Errc::bad_request for wishes that contradict each other or the model, and

@@ -1,0 +1,99 @@
+// Which way of running the planner chooses, where experts that are not in VRAM may be computed on
+// either side.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "policy/planner.h"
+#include "unit/policy/planner_shapes.h"
+
+namespace sluice::policy::planner_test {
+namespace {
+
+std::string moe_refusal(const Hardware& hardware, const Wishes& wishes) {
+  return error_of(Errc::out_of_memory, [&] { make_plan(qwen3_30b(), hardware, wishes); });
+}
+
+TEST(PlannerModes, StreamsOnlyExpertsThatTheGpuCanRead) {
+  Wishes wishes;
+  wishes.moe = MoeWish::gpu;
+  Hardware h = desktop();
+  h.pin_limit = qwen3_30b().expert_bytes();
+  EXPECT_EQ(make_plan(qwen3_30b(), h, wishes).mode, Mode::streamed);
+  --h.pin_limit;
+  EXPECT_TRUE(says(moe_refusal(h, wishes),
+                   {"all resident needs 18.", "12.0 GiB are free",
+                    "streamed needs 16.3 GiB of RAM that the GPU can read where 16.3 GiB"}));
+  wishes.n_cpu_moe = 1;  // the GPU computes them all or none
+  EXPECT_TRUE(
+      says(moe_refusal(desktop(), wishes), {"GPU experts, streamed is excluded: --n-cpu-moe"}));
+}
+
+TEST(PlannerModes, StreamsWithoutASingleSlotWhereOnlyTheTrunkFits) {
+  Wishes wishes;
+  wishes.n_ctx = 4096;
+  Hardware h = desktop();
+  h.link_gbps = 100.0;  // beyond the CPU's 60, so that it pays
+  h.vram_free = price(qwen3_30b(), {.n_ctx = 4096}, {48, std::vector<int>(48)}).vram.total();
+  const Plan plan = make_plan(qwen3_30b(), h, wishes);
+  EXPECT_EQ(plan.mode, Mode::streamed);
+  EXPECT_EQ(plan.forecast().n_slots, 0);
+  EXPECT_EQ(plan.concessions, (std::vector<std::string>{"only 0 of 6144 experts in VRAM"}));
+  EXPECT_TRUE(says(plan.forecast(Mode::expert_cache).obstacle, {"room for 0 experts"}));
+}
+
+TEST(PlannerModes, SplitsMissesOnlyWhereThatGainsEnough) {
+  Wishes wishes;
+  wishes.moe = MoeWish::cache;
+  Hardware h = desktop();
+  h.link_gbps = h.cpu_gbps = 50.0;
+  h.copy_interference = 0.0;
+  const Plan split = make_plan(qwen3_30b(), h, wishes);
+  EXPECT_EQ(split.link_share, 0.5);
+  EXPECT_EQ(split.forecast().link_share, 0.5);
+  EXPECT_EQ(split.holding, HostHolding::registered);
+  // By as much as without the split it would be slower.
+  Placement place{48, {}};
+  for (const LayerPlan& layer : split.layers) place.n_slots.push_back(layer.n_slots);
+  EXPECT_GT(
+      split.forecast().speed.decode,
+      kSplitGain * predict(qwen3_30b(), h, split.work, place, LocalityCurve::typical()).decode);
+  h.pin_limit = kGiB;  // the GPU cannot read all of them
+  EXPECT_EQ(make_plan(qwen3_30b(), h, wishes).link_share, 0.0);
+  h.link_gbps = 5.0;
+  h.cpu_gbps = 60.0;
+  h.pin_limit = desktop().pin_limit;
+  EXPECT_EQ(make_plan(qwen3_30b(), h, wishes).link_share, 0.0);
+}
+
+// A laptop to a server; every combination of what they differ in.
+TEST(PlannerModes, ChoosesTheFastestPossibleModeOnAGridOfMachines) {
+  int n_chosen[kModes] = {};
+  for (const uint64_t gib : {0, 2, 6, 12, 32}) {
+    for (const double link : {3.0, 12.0, 25.0, 60.0}) {
+      for (const double cpu : {15.0, 60.0, 200.0}) {
+        for (const double interference : {0.0, 0.4, 0.96}) {
+          Hardware h = desktop();
+          h.vram_free = gib * kGiB;
+          h.link_gbps = link;
+          h.cpu_gbps = cpu;
+          h.copy_interference = interference;
+          const Plan plan = make_plan(qwen3_30b(), h, {});
+          SCOPED_TRACE(cat(gib, " GiB, link ", link, ", CPU ", cpu, " GB/s, ", interference));
+          EXPECT_TRUE(plan.forecast().possible);
+          EXPECT_EQ(plan.link_share, plan.forecast().link_share);
+          for (const Forecast& f : plan.forecasts) {
+            if (!f.possible) continue;
+            EXPECT_LE(f.speed.decode, plan.forecast().speed.decode);
+          }
+          ++n_chosen[static_cast<size_t>(plan.mode)];
+        }
+      }
+    }
+  }
+  for (const Mode mode : {Mode::all_resident, Mode::expert_cache, Mode::streamed, Mode::cpu_only}) {
+    EXPECT_GT(n_chosen[static_cast<size_t>(mode)], 0) << mode_name(mode);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::policy::planner_test
