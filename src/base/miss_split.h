@@ -1,18 +1,25 @@
 // Who takes the experts of a layer that are not in VRAM: the device, which reads them over the
 // link, or the CPU. Asked by the device, by the planner's cost model and by the simulated clock, so
-// that all three speak of the same step. SPDX-License-Identifier: Apache-2.0
+// that all three speak of the same step.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 namespace sluice {
 
-// How many of a layer's misses the device reads itself: the share of them (0: none, 1: all),
-// rounded to the nearest whole one, halves up.
+// How many of a layer's misses the device reads itself. link_share is the link's share of what link
+// and CPU do together (0: the CPU takes all, 1: the device), so a read takes the device 1 - share
+// where it takes the CPU share; the two work side by side, and whole experts are shared out so that
+// the later one ends soonest. Of equal ways the one with more reads: it may spare the CPU's wait.
 inline int link_reads(int n_misses, float link_share) {
-  const float n = std::floor(static_cast<float>(n_misses) * link_share + 0.5f);
-  return static_cast<int>(std::clamp(n, 0.0f, static_cast<float>(n_misses)));
+  const float share = std::clamp(link_share, 0.0f, 1.0f);
+  const auto ends = [&](int n) {
+    return std::max(static_cast<float>(n) * (1.0f - share),
+                    static_cast<float>(n_misses - n) * share);
+  };
+  const int n = static_cast<int>(static_cast<float>(n_misses) * share);
+  return n < n_misses && ends(n + 1) <= ends(n) ? n + 1 : n;
 }
 
 }  // namespace sluice

@@ -76,6 +76,22 @@ policy::Hardware hardware_of(const SimDevice& sim) {
   return h;
 }
 
+ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::ModelShape& shape,
+                                     const policy::Hardware& hardware, policy::PolicyKind policy) {
+  ExpertRuntimeOptions o;
+  o.work = plan.work;
+  o.place = {.n_gpu_layers = plan.n_gpu_layers,
+             .n_slots = {},
+             .overhead_bytes = hardware.vram_overhead,
+             .link_share = plan.link_share};
+  for (const policy::LayerPlan& layer : plan.layers) o.place.n_slots.push_back(layer.n_slots);
+  o.cache = policy::cache_options(plan, shape, hardware, policy);
+  o.hidden_bytes = policy::hidden_bytes(plan, hardware);
+  const double step_seconds = 1.0 / std::max(plan.forecast().speed.decode, 1e-3);
+  o.staging = {.link_gbps = hardware.link_gbps, .layer_seconds = step_seconds / shape.n_layers()};
+  return o;
+}
+
 DeviceSteps::DeviceSteps(const gguf::ModelFile& file, const model::Model& model,
                          ThreadPool& threads, const SessionOptions& options, int n_ctx,
                          RouteOverride reroute)
@@ -99,7 +115,7 @@ void DeviceSteps::make_driver(const model::Model& model, ThreadPool& threads,
                               const SessionOptions& options, RouteOverride reroute) {
   if (plan_.n_gpu_layers > 0) {
     auto runtime = std::make_unique<ExpertRuntime>(model, shape_, device_, threads,
-                                                   runtime_options(options, std::move(reroute)));
+                                                   wished_options(options, std::move(reroute)));
     runtime_ = runtime.get();
     driver_ = std::move(runtime);
     return;
@@ -131,26 +147,16 @@ void DeviceSteps::fill_info() {
   }
 }
 
-ExpertRuntimeOptions DeviceSteps::runtime_options(const SessionOptions& options,
-                                                  RouteOverride reroute) {
+ExpertRuntimeOptions DeviceSteps::wished_options(const SessionOptions& options,
+                                                 RouteOverride reroute) {
   const DeviceOptions& d = options.device;
-  ExpertRuntimeOptions o;
-  o.work = plan_.work;
-  o.place = {.n_gpu_layers = plan_.n_gpu_layers,
-             .n_slots = {},
-             .overhead_bytes = hardware_.vram_overhead,
-             .link_share = d.link_share.value_or(plan_.link_share)};
-  for (const policy::LayerPlan& layer : plan_.layers) o.place.n_slots.push_back(layer.n_slots);
   const policy::PolicyKind kind =
       d.cache_policy.empty() ? policy::PolicyKind::mixture : policy::parse_policy(d.cache_policy);
-  o.cache = policy::cache_options(plan_, shape_, hardware_, kind);
-  o.hidden_bytes = policy::hidden_bytes(plan_, hardware_);
+  ExpertRuntimeOptions o = runtime_options(plan_, shape_, hardware_, kind);
+  o.place.link_share = d.link_share.value_or(plan_.link_share);
   o.cut = d.is_segmented ? StepCut::segmented : StepCut::whole;
-  const double step_seconds = 1.0 / std::max(plan_.forecast().speed.decode, 1e-3);
-  o.staging = {.enabled = d.prefetch == Choice::on,
-               .link_gbps = hardware_.link_gbps,
-               .delay_us = device_.options().delay_us,
-               .layer_seconds = step_seconds / shape_.n_layers()};
+  o.staging.enabled = d.prefetch == Choice::on;
+  o.staging.delay_us = device_.options().delay_us;
   o.reroute = std::move(reroute);
   o.profile = profile_ ? &*profile_ : nullptr;
   o.progress = options.progress;
@@ -165,9 +171,9 @@ void DeviceSteps::step(std::span<const StepRow> rows, const OnRowLogits& on_logi
   driver_->step(rows, on_logits);
   const bool is_virtual = device_.options().clock == backend::Clock::virtual_time;
   if (!runtime_ && is_virtual) {
-    cpu_seconds_ +=
-        host_seconds(shape_, shape_.n_layers(), static_cast<int>(rows.size()), hardware_.cpu_gbps) +
-        static_cast<double>(shape_.output_bytes) / (hardware_.cpu_gbps * 1e9);
+    const StepSize size{static_cast<int>(rows.size()), driver_->n_tokens(rows[0].sequence)};
+    cpu_seconds_ += host_seconds(shape_, plan_.work, shape_.n_layers(), size, hardware_.cpu_gbps) +
+                    static_cast<double>(shape_.output_bytes) / (hardware_.cpu_gbps * 1e9);
   }
   if (!saver_) return;
   saver_->after_step(runtime_->cache().uses(), runtime_->cache().n_steps(), wall_seconds());

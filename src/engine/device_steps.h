@@ -16,6 +16,10 @@ namespace sluice::engine {
 // A machine with that device, as the planner sees it.
 policy::Hardware hardware_of(const SimDevice& sim);
 
+// What carries out a plan; which experts stay is up to the policy.
+ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::ModelShape& shape,
+                                     const policy::Hardware& hardware, policy::PolicyKind policy);
+
 class DeviceSteps final : public StepDriver {
  public:
   // All outlive it. Throws as the planner and the runtime do.
@@ -39,7 +43,7 @@ class DeviceSteps final : public StepDriver {
  private:
   void make_driver(const model::Model& model, ThreadPool& threads, const SessionOptions& options,
                    RouteOverride reroute);
-  ExpertRuntimeOptions runtime_options(const SessionOptions& options, RouteOverride reroute);
+  ExpertRuntimeOptions wished_options(const SessionOptions& options, RouteOverride reroute);
   void fill_info();
 
   policy::ModelShape shape_;

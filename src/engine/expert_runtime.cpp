@@ -41,15 +41,18 @@ KvOptions kv_options(const policy::Workload& work, int n_layers) {
           .n_layers = n_layers};
 }
 
-double host_seconds(const policy::ModelShape& shape, int n_layers, int n_rows, double cpu_gbps) {
+double host_seconds(const policy::ModelShape& shape, const policy::Workload& work, int n_layers,
+                    const StepSize& step, double cpu_gbps) {
+  policy::Workload past = work;
+  past.n_ctx = step.n_past;
+  past.n_sequences = 1;
   double seconds = 0.0;
   for (int i = 0; i < n_layers; ++i) {
     const policy::LayerShape& layer = shape.layers[static_cast<size_t>(i)];
-    const int n_used = std::min(n_rows * shape.n_experts_used, layer.n_experts);
-    seconds += policy::kCpuLayerSeconds +
-               (static_cast<double>(layer.trunk_bytes) +
-                static_cast<double>(n_used) * static_cast<double>(layer.expert_bytes)) /
-                   (cpu_gbps * 1e9);
+    const int n_used = std::min(step.n_rows * shape.n_experts_used, layer.n_experts);
+    const uint64_t n_bytes = layer.trunk_bytes + policy::kv_bytes(layer, past) +
+                             static_cast<uint64_t>(n_used) * layer.expert_bytes;
+    seconds += policy::kCpuLayerSeconds + static_cast<double>(n_bytes) / (cpu_gbps * 1e9);
   }
   return seconds;
 }
@@ -212,7 +215,7 @@ void ExpertRuntime::spend_host_time() {
   const auto& machine = device_.options();
   const double seconds =
       machine.handshake_us * 1e-6 +
-      host_seconds(shape_, n_host_layers(), static_cast<int>(rows_.n_rows()), machine.cpu_gbps);
+      host_seconds(shape_, options_.work, n_host_layers(), rows_.size(), machine.cpu_gbps);
   main_->run([seconds] { backend::RamDevice::spend(seconds); });
 }
 

@@ -45,7 +45,8 @@ struct ExpertRuntimeOptions {
 KvOptions kv_options(const policy::Workload& work, int n_layers = -1);
 
 // How long a CPU of that rate takes for the first layers of a step.
-double host_seconds(const policy::ModelShape& shape, int n_layers, int n_rows, double cpu_gbps);
+double host_seconds(const policy::ModelShape& shape, const policy::Workload& work, int n_layers,
+                    const StepSize& step, double cpu_gbps);
 
 class ExpertRuntime final : public StepDriver {
  public:

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step_rows.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace sluice::engine {
@@ -19,6 +21,11 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
     sequences_.push_back(row.sequence.value);
     for (KvCache* cache : caches) cache->reserve(row.sequence, length);
   }
+}
+
+StepSize StepRows::size() const {
+  const int last = positions_.empty() ? -1 : *std::ranges::max_element(positions_);
+  return {static_cast<int>(tokens_.size()), last + 1};
 }
 
 void StepRows::truncate(SequenceId sequence, int n_tokens, std::span<KvCache* const> caches) {

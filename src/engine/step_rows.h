@@ -17,6 +17,11 @@ struct StepRow {
   bool wants_logits = false;
 };
 
+struct StepSize {
+  int n_rows = 0;
+  int n_past = 0;  // tokens that the longest sequence has with them
+};
+
 class StepRows {
  public:
   explicit StepRows(int n_sequences) : lengths_(static_cast<size_t>(n_sequences), 0) {}
@@ -28,6 +33,7 @@ class StepRows {
     return {tokens_, positions_, sequences_, cache.page_table(), cache.table_stride()};
   }
   int64_t n_rows() const { return std::ssize(tokens_); }
+  StepSize size() const;
   std::span<const int32_t> logit_rows() const { return logit_rows_; }  // that want them
 
   int n_tokens(SequenceId sequence) const { return lengths_[static_cast<size_t>(sequence.value)]; }

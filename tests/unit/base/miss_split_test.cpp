@@ -16,12 +16,20 @@ TEST(MissSplit, GivesNoneOrAllAtTheEnds) {
   }
 }
 
-TEST(MissSplit, RoundsToTheNearestWholeExpertAndHalvesUp) {
-  const int expected[] = {0, 0, 1, 1, 1, 2, 2, 2, 2};  // 0.3 of 0 to 8: 1.5 becomes 2
-  for (int n = 0; n <= 8; ++n) EXPECT_EQ(link_reads(n, 0.3f), expected[n]) << n;
-  EXPECT_EQ(link_reads(1, 0.5f), 1);
-  EXPECT_EQ(link_reads(3, 0.5f), 2);
-  EXPECT_EQ(link_reads(1, 0.49f), 0);
+TEST(MissSplit, EndsAsSoonAsAnyDivisionOfWholeExpertsCould) {
+  for (const float share : {0.1f, 0.3f, 0.5f, 0.85f, 0.97f}) {
+    for (int n = 1; n <= 16; ++n) {
+      const auto end = [&](int reads) {
+        return std::max(static_cast<float>(reads) * (1.0f - share),
+                        static_cast<float>(n - reads) * share);
+      };
+      float best = end(0);
+      for (int reads = 1; reads <= n; ++reads) best = std::min(best, end(reads));
+      EXPECT_FLOAT_EQ(end(link_reads(n, share)), best) << n << " misses, share " << share;
+    }
+  }
+  EXPECT_EQ(link_reads(4, 0.85f), 4);  // one for the CPU would take longer than four reads
+  EXPECT_EQ(link_reads(1, 0.5f), 1);   // of equal ways the one without the CPU's wait
 }
 
 // So that neither side ever gets less work from one miss more.

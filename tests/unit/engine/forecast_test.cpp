@@ -1,0 +1,195 @@
+// The planner against the clock: on a grid of machines, the RAM device's virtual time per token in
+// every mode is what the planner said it would be, and the mode it chose is the best there is, or
+// nearly so.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/device_steps.h"
+#include "policy/replay.h"
+#include "policy/trace_generator.h"
+#include "unit/engine/run_model.h"
+
+namespace sluice::engine::test {
+namespace {
+
+constexpr int kWarmUp = 96;
+constexpr int kMeasured = 64;
+constexpr double kRealExpertBytes = 2.8e6;
+
+struct Machine {
+  double link, cpu, vram;  // GB/s, GB/s, share of the model
+};
+
+std::vector<Machine> grid() {
+  std::vector<Machine> all;
+  for (const double link : {3.0, 12.0, 25.0, 55.0}) {
+    for (const double cpu : {10.0, 100.0}) {
+      for (const double vram : {0.05, 0.15, 0.3, 0.6, 1.1}) all.push_back({link, cpu, vram});
+    }
+  }
+  return all;
+}
+
+// Routing as of a real text; a model whose experts are a few kilobytes instead of megabytes, on
+// machines that are slower by as much: all times are those of the real ones.
+class Forecast : public ::testing::Test {
+ protected:
+  static model::SynthOptions options() {
+    model::SynthOptions o = model::test::tiny_options("qwen3moe", "Q8_0");
+    o.config.n_layers = 6;
+    o.config.n_experts = 64;
+    o.config.n_experts_used = 6;
+    o.config.d_ff = 64;
+    o.config.n_heads = 2;
+    o.config.n_kv_heads = 1;
+    return o;
+  }
+
+  Forecast() : model(options()), shape(model.shape()) {
+    policy::GeneratorOptions generator;
+    generator.shape = policy::generator_shape(6, 64, 6, shape.layers[0].expert_bytes);
+    generator.n_prefill = kWarmUp;
+    generator.n_decode = kMeasured;
+    trace = policy::generate_trace(generator);
+    std::vector<uint32_t> uses(6 * 64, 0);
+    for (int i = 0; i < kWarmUp; ++i) {
+      for (int layer = 0; layer < 6; ++layer) {
+        for (const auto& routed : trace.steps[static_cast<size_t>(i)].layer(layer)) {
+          ++uses[static_cast<size_t>(layer * 64 + routed.expert.value)];
+        }
+      }
+    }
+    profile.add_run(uses, kWarmUp);
+  }
+
+  policy::Hardware hardware(const Machine& m) const {
+    const double scale = static_cast<double>(shape.layers[0].expert_bytes) / kRealExpertBytes;
+    uint64_t n_bytes = shape.expert_bytes() + shape.output_bytes;
+    for (const policy::LayerShape& layer : shape.layers) n_bytes += layer.trunk_bytes;
+    policy::Hardware h;
+    h.vram_free = static_cast<uint64_t>(m.vram * static_cast<double>(n_bytes)) + fixed_bytes();
+    h.ram_free = 64 * kGiB;
+    h.gpu_gbps = 400.0 * scale;
+    h.link_gbps = m.link * scale;
+    h.cpu_gbps = m.cpu * scale;
+    h.n_cores = 8;
+    h.vram_overhead = 0;
+    return h;
+  }
+
+  // Buffers and staging weigh more beside a tiny model than beside a real one: they come on top.
+  uint64_t fixed_bytes() const {
+    policy::Placement none{6, std::vector<int>(6), 0, 0.0};
+    const policy::VramBytes bytes = policy::price(shape, work(), none).vram;
+    return bytes.scratch + bytes.staging + bytes.tables + bytes.kv;
+  }
+
+  static policy::Workload work() { return {.n_ctx = kWarmUp + kMeasured, .prefill_chunk = 1}; }
+
+  // What the cache makes of this routing on that machine, by the share of experts that it holds.
+  policy::LocalityCurve locality(const policy::Hardware& h) const {
+    const policy::CostModel cost{.link_gbps = h.link_gbps,
+                                 .cpu_gbps = h.cpu_gbps,
+                                 .gpu_gbps = h.gpu_gbps,
+                                 .handshake_us = h.handshake_us,
+                                 .copy_interference = h.copy_interference};
+    std::vector<policy::LocalityCurve::Point> points;
+    double before = 0.0;
+    for (const double share : {0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6, 0.8}) {
+      policy::CacheOptions cache{.copy_cost = cost.copy_cost(), .wait_cost = cost.wait_cost()};
+      policy::Replay replay(trace.header.shape, cache, share, std::span(&cost, 1), &profile);
+      for (const policy::RoutingStep& step : trace.steps) replay.step(step);
+      before = std::max(before, replay.result().hit_rate());
+      points.push_back({share, before});
+    }
+    return policy::LocalityCurve(points);
+  }
+
+  policy::Plan plan(const policy::Hardware& h, policy::MoeWish moe,
+                    std::optional<int> n_gpu_layers = {}) const {
+    policy::Wishes wishes;
+    wishes.moe = moe;
+    wishes.n_gpu_layers = n_gpu_layers;
+    wishes.n_ctx = work().n_ctx;
+    wishes.prefill_chunk = 1;
+    return policy::make_plan(shape, h, wishes, locality(h));
+  }
+
+  // Seconds per token of the second part of the text, on the virtual clock.
+  double run(const policy::Plan& p, const policy::Hardware& h) const {
+    if (p.n_gpu_layers == 0) {
+      return host_seconds(shape, p.work, shape.n_layers(), {1, kWarmUp + kMeasured / 2},
+                          h.cpu_gbps) +
+             static_cast<double>(shape.output_bytes) / (h.cpu_gbps * 1e9);
+    }
+    backend::RamDevice device({.n_bytes = h.vram_free,
+                               .link_gbps = h.link_gbps,
+                               .delay_us = 0.0,
+                               .clock = backend::Clock::virtual_time,
+                               .device_gbps = h.gpu_gbps,
+                               .cpu_gbps = h.cpu_gbps,
+                               .handshake_us = h.handshake_us,
+                               .copy_interference = h.copy_interference,
+                               .before_copy = {}});
+    ThreadPool threads(1);
+    ExpertRuntimeOptions options = runtime_options(p, shape, h, policy::PolicyKind::mixture);
+    options.profile = &profile;
+    int pos = 0;
+    options.reroute = [&](LayerId layer, int64_t, const backend::RoutingView& routing) {
+      const auto routed = trace.steps[static_cast<size_t>(pos)].layer(layer.value);
+      for (size_t k = 0; k < routed.size(); ++k) routing.experts[k] = routed[k].expert.value;
+    };
+    ExpertRuntime runtime(*model, shape, device, threads, options);
+    double start = 0.0;
+    for (; pos < kWarmUp + kMeasured; ++pos) {
+      if (pos == kWarmUp) start = runtime.seconds();
+      const StepRow row{static_cast<TokenId>(pos % 261), {}, true};
+      runtime.step({&row, 1}, [](int64_t, std::span<const float>) {});
+    }
+    return (runtime.seconds() - start) / kMeasured;
+  }
+
+  OpenModel model;
+  policy::ModelShape shape;
+  policy::RoutingTrace trace;
+  policy::RoutingProfile profile{6, 64};  // of an earlier run, so that caches begin warm
+};
+
+// By mode, where it is possible: experts cached, on the CPU, on the device; nothing on the device.
+TEST_F(Forecast, IsWithin15PercentOfTheVirtualClockAndTheChoiceIsTheBest) {
+  constexpr std::pair<policy::MoeWish, std::optional<int>> kWays[] = {
+      {policy::MoeWish::cache, {}},
+      {policy::MoeWish::cpu, {}},
+      {policy::MoeWish::gpu, {}},
+      {policy::MoeWish::automatic, 0}};
+  int n_compared = 0;
+  for (const Machine& m : grid()) {
+    const policy::Hardware h = hardware(m);
+    const policy::Mode chosen = plan(h, policy::MoeWish::automatic).mode;
+    double best = std::numeric_limits<double>::max(), of_chosen = 0.0;
+    for (const auto& [moe, n_gpu_layers] : kWays) {
+      policy::Plan p;
+      try {
+        p = plan(h, moe, n_gpu_layers);
+      } catch (const Error&) {
+        continue;
+      }
+      const double seconds = run(p, h);
+      EXPECT_NEAR(1.0 / p.forecast().speed.decode / seconds, 1.0, 0.15)
+          << "link " << m.link << ", CPU " << m.cpu << ", VRAM " << m.vram << ", "
+          << policy::mode_name(p.mode) << ": " << seconds * 1e6 << " us";
+      ++n_compared;
+      best = std::min(best, seconds);
+      if (p.mode == chosen) of_chosen = seconds;
+    }
+    EXPECT_GE(best / of_chosen, 0.95) << "link " << m.link << ", CPU " << m.cpu << ", VRAM "
+                                      << m.vram << ", " << policy::mode_name(chosen);
+  }
+  EXPECT_GE(n_compared, 3 * std::ssize(grid()));
+}
+
+}  // namespace
+}  // namespace sluice::engine::test
