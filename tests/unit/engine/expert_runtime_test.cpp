@@ -17,8 +17,6 @@ using namespace std::chrono_literals;
 using backend::Clock;
 using backend::RamDevice;
 
-std::vector<TokenId> text() { return random_tokens(40, 5); }
-
 TEST(ExpertRuntime, TwoRunsInVirtualTimeTakeTheSameDecisions) {
   const OpenModel model("qwen3moe", "Q8_0");
   const auto decisions = [&] {

@@ -30,13 +30,13 @@ MachineRecord some_record() {
 std::string saved_text() {
   const TempDir dir;
   some_record().save(dir / "machine");
-  return test::read_file(dir / "machine");
+  return ::sluice::test::read_file(dir / "machine");
 }
 
 // That of loading a file with this text, which must come to nothing.
 std::string machine_warning_for(const std::string& text) {
   const TempDir dir;
-  test::write_file(dir / "machine", text);
+  ::sluice::test::write_file(dir / "machine", text);
   std::string warning;
   EXPECT_FALSE(MachineRecord::load(dir / "machine", kMachine, &warning)) << text;
   const std::string prefix = (dir / "machine") + ": ";
@@ -148,7 +148,7 @@ TEST(MachineRecord, ASaveThatFailsLeavesTheOlderFile) {
   newer.link_gbps = 50.0;
   const auto save = [&] { newer.save(dir / "machine"); };
   EXPECT_NE(test::error_of(Errc::bad_file, save).find("No space left"), std::string::npos);
-  EXPECT_EQ(test::read_file(dir / "machine"), saved_text());
+  EXPECT_EQ(::sluice::test::read_file(dir / "machine"), saved_text());
 }
 
 TEST(MachineRecord, ModelsOfTheSameNameDifferByTheirSize) {

@@ -45,7 +45,7 @@ inline policy::CacheOptions cache_options(const policy::ModelShape& shape, const
   return options;
 }
 
-inline ExpertRuntimeOptions runtime_options(const policy::ModelShape& shape, const Place& place) {
+inline ExpertRuntimeOptions options_for(const policy::ModelShape& shape, const Place& place) {
   ExpertRuntimeOptions o;
   o.work = {
       .n_ctx = place.n_ctx, .n_sequences = place.n_sequences, .prefill_chunk = place.max_rows};
@@ -64,12 +64,14 @@ inline ExpertRuntimeOptions runtime_options(const policy::ModelShape& shape, con
   return o;
 }
 
+inline std::vector<TokenId> text(size_t n = 40) { return random_tokens(n, 5); }
+
 struct Placed {
   Placed(const OpenModel& m, const Place& place)
       : shape(m.shape()),
         device(place.device),
         host_threads(2),
-        runtime(*m, shape, device, host_threads, runtime_options(shape, place)) {}
+        runtime(*m, shape, device, host_threads, options_for(shape, place)) {}
 
   // The first tokens together, then one by one.
   Logits run(std::span<const TokenId> tokens, size_t n_prompt = 9,

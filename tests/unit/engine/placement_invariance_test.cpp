@@ -16,8 +16,6 @@ using policy::PolicyKind;
 constexpr PolicyKind kPolicies[] = {PolicyKind::mixture, PolicyKind::lru, PolicyKind::lru_global,
                                     PolicyKind::slru,    PolicyKind::lfu, PolicyKind::dlfu};
 
-std::vector<TokenId> text(size_t n = 40) { return random_tokens(n, 5); }
-
 // Enough experts that three in a hundred are one.
 OpenModel many_experts(const char* architecture, const char* mix) {
   model::SynthOptions options = model::test::tiny_options(architecture, mix);

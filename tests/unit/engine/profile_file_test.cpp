@@ -47,7 +47,7 @@ TEST(ProfileFile, WhatWasSavedComesBack) {
     EXPECT_EQ(ProfileFile::load(dir / "p", 48, 128, &warning), profile);
   }
   EXPECT_EQ(warning, "");
-  EXPECT_EQ(test::names_in(dir.path()), std::vector<std::string>{"p"});
+  EXPECT_EQ(::sluice::test::names_in(dir.path()), std::vector<std::string>{"p"});
 }
 
 TEST(ProfileFile, WhereThereIsNoFileNothingIsLoadedOrSaid) {
@@ -71,14 +71,14 @@ TEST(ProfileFile, EveryTruncationAndEveryChangedByteIsAWarning) {
   const TempDir dir;
   const std::string whole = text_of(profile_of(2, 3));
   for (size_t n = 0; n < whole.size(); ++n) {
-    test::write_file(dir / "p", whole.substr(0, n));
+    ::sluice::test::write_file(dir / "p", whole.substr(0, n));
     EXPECT_TRUE(warning_for(dir / "p").starts_with((dir / "p") + ": ")) << n << " bytes";
     std::string changed = whole;
     changed[n] = static_cast<char>(changed[n] ^ 0x10);
-    test::write_file(dir / "p", changed);
+    ::sluice::test::write_file(dir / "p", changed);
     EXPECT_TRUE(warning_for(dir / "p").ends_with("; starting without it")) << "byte " << n;
   }
-  test::write_file(dir / "p", whole + "x");
+  ::sluice::test::write_file(dir / "p", whole + "x");
   EXPECT_NE(warning_for(dir / "p"), "");
 }
 
@@ -102,7 +102,7 @@ TEST(ProfileFile, TheWarningSaysWhatWasFound) {
   EXPECT_EQ(warning_for(dir / "mem"),
             (dir / "mem") + ": cannot be read (Input/output error); starting without it");
 
-  test::write_file(dir / "large", "");
+  ::sluice::test::write_file(dir / "large", "");
   std::filesystem::resize_file(dir / "large", uint64_t{1} << 40);
   EXPECT_EQ(warning_for(dir / "large"),
             (dir / "large") + ": is larger than 32.0 MiB; starting without it");
@@ -118,17 +118,17 @@ TEST(ProfileFile, OnAFullDiskTheOlderFileStaysWhole) {
   std::string warning;
   EXPECT_EQ(ProfileFile::load(dir / "p", 2, 3, &warning), older);
   EXPECT_EQ(warning, "");
-  EXPECT_EQ(test::names_in(dir.path()), std::vector<std::string>{"p"});
+  EXPECT_EQ(::sluice::test::names_in(dir.path()), std::vector<std::string>{"p"});
 }
 
 TEST(ProfileFile, SavingWhereNothingCanBeMadeSaysSo) {
   const TempDir dir;
-  test::write_file(dir / "file", "mine");
+  ::sluice::test::write_file(dir / "file", "mine");
   for (const char* path : {"file/p", "file/folder/p"}) {
     const auto save = [&] { ProfileFile::save(dir / path, profile_of(2, 3)); };
     EXPECT_NE(test::error_of(Errc::bad_file, save).find("Not a directory"), std::string::npos);
   }
-  EXPECT_EQ(test::read_file(dir / "file"), "mine");
+  EXPECT_EQ(::sluice::test::read_file(dir / "file"), "mine");
 }
 
 // Two runs of one model may well end together.
@@ -148,7 +148,7 @@ TEST(ProfileFile, ManyMaySaveAtTheSameTime) {
     }
   }
   EXPECT_EQ(errors, std::vector<std::string>(4));
-  EXPECT_EQ(test::read_file(dir / "folder/p"), text_of(profile_of(2, 3)));
+  EXPECT_EQ(::sluice::test::read_file(dir / "folder/p"), text_of(profile_of(2, 3)));
 }
 
 }  // namespace

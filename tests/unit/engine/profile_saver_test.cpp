@@ -78,7 +78,7 @@ TEST(ProfileSaver, WithoutAPathNothingIsKept) {
 
 TEST(ProfileSaver, AFailedSaveIsAWarningAndIsNotTriedAgainBeforeItsTime) {
   const TempDir dir;
-  test::write_file(dir / "blocked", "a file where a folder should be");
+  ::sluice::test::write_file(dir / "blocked", "a file where a folder should be");
   ProfileSaver saver(dir / "blocked/p", kFresh, 60.0);
   saver.after_step(kFew, 1, 0.0);
   EXPECT_EQ(saver.warning(), "");
@@ -115,7 +115,7 @@ TEST(ProfileSaver, AStepDoesNotWaitForTheDisk) {
   saver.after_step(kFew, 1, 0.0);
   EXPECT_TRUE(saver.after_step(kFew, 2, 60.0));
   EXPECT_FALSE(saver.after_step(kMore, 9, 120.0));  // the first is still under way
-  const auto content = test::read_file(dir / "pipe");
+  const auto content = ::sluice::test::read_file(dir / "pipe");
   saver.wait();
   EXPECT_EQ(saver.warning(), "");
   EXPECT_EQ(RoutingProfile::decode(std::as_bytes(std::span(content))), after_runs({{kFew, 2}}));
