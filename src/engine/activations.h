@@ -7,11 +7,12 @@
 #include "backend/ops.h"
 #include "model/model.h"
 #include "model/step.h"
+#include "policy/pricing.h"
 
 namespace sluice::engine {
 
 // Logits are wide, and rarely wanted for more than a few rows: they are computed so many at a time.
-constexpr int kMaxLogitRows = 16;
+using policy::kMaxLogitRows;
 
 class ActivationsBuffer {
  public:
