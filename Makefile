@@ -4,7 +4,7 @@ jobs ?= $(shell nproc)
 sluice := build/release/src/sluice
 configure := cmake --preset release -DSLUICE_PARITY=ON
 
-.PHONY: run test lint tsan fuzz packages release dev clean
+.PHONY: run test lint tsan soak fuzz packages release dev clean
 
 # Builds the program and chats with a demo model, after a first question to show how.
 run: packages
@@ -21,6 +21,11 @@ test: release dev
 tsan: packages
 	cmake --preset tsan && cmake --build --preset tsan
 	ctest --preset tsan -j $(jobs) -R '^(unit_base|unit_backend|unit_engine|model_tests)'
+
+# 200 requests in half an hour on the RAM device: memory must stay flat.
+soak: packages
+	$(configure) && cmake --build --preset release --target soak
+	build/release/tests/soak models/demo-attn.gguf 1800 200
 
 # clang-format, clang-tidy, and clang's own warnings.
 lint: release

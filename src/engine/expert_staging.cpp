@@ -49,6 +49,7 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
       cache_(cache),
       copies_(copies),
       options_(options),
+      max_rows_(max_rows),
       memory_(std::move(memory)),
       planner_(planner_options(device_model, memory_.n_bytes())),
       predicted_(device_model.layers().size()) {
@@ -93,7 +94,7 @@ void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_
   last_layer_ = layer;
   last_routed_.assign(routed.begin(), routed.end());
   const LayerId target(layer.value + n_ahead_);
-  if (target.value >= model_.config().n_layers) return;
+  if (target.value >= model_.config().n_layers || x.n_rows > max_rows_) return;
   predict(ops, target, x);
   if (host_.is_copyable(target) && demand.is_idle()) {
     begin_copies(room_on_link(), demanded_bytes);

@@ -75,6 +75,7 @@ class ExpertStaging {
   const policy::ExpertCache& cache_;
   backend::Stream& copies_;
   StagingOptions options_;
+  int max_rows_;     // wider steps foresee nothing
   int n_ahead_ = 0;  // layers; 0: off
   DeviceBlock memory_;
   policy::PrefetchPlanner planner_;

@@ -127,6 +127,7 @@ TEST(PlacementInvariance, HoldsForPrompts) {
         Place place{.share = share};
         place.device.link_gbps = link_gbps;
         place.device.cpu_gbps = 10.0;
+        place.staging = eager_staging();  // for what follows the prompt
         Placed placed(model, place);
         expect_same_bits(expected, placed.run(tokens, 60), cat(architecture, ", ", share));
         const bool streams = share < 1.0 && link_gbps > 1.0;

@@ -1,0 +1,183 @@
+// Sessions on a device, through the public interface: the same logits as on the CPU alone for every
+// wish, what a session says about its placement, the profile between two runs, and faults at the
+// start.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "sluice/sluice.h"
+#include "unit/engine/run_model.h"
+
+namespace sluice::engine::test {
+namespace {
+
+struct DeviceSession : testing::Test {
+  DeviceSession() : model(Model::load(file.path(), {.n_threads = 2})) {}
+
+  // A device that has room for so much of the experts, and for all else.
+  DeviceOptions device(double share) const {
+    const policy::ModelShape shape = file.shape();
+    const policy::Workload work{.n_ctx = 64, .prefill_chunk = 32};
+    const policy::Placement none{2, {0, 0}, 0, 0.0};
+    DeviceOptions d;
+    d.kind = DeviceKind::sim;
+    d.sim.vram_bytes = policy::price(shape, work, none).vram.total() +
+                       static_cast<uint64_t>(share * static_cast<double>(shape.expert_bytes()));
+    d.sim.link_gbps = 10.0;
+    d.moe = ExpertPlace::cache;
+    return d;
+  }
+
+  Logits run(const DeviceOptions& d, int chunk = 8) {
+    Session session(model, {.n_ctx = 64, .prefill_chunk = chunk, .device = d});
+    return append(session);
+  }
+
+  static Logits append(Session& session) {
+    Logits all;
+    session.append(random_tokens(40, 1), [&](int, std::span<const float> logits) {
+      all.insert(all.end(), logits.begin(), logits.end());
+    });
+    return all;
+  }
+
+  OpenModel file{"qwen3moe", "Q8_0"};
+  Model model;
+};
+
+TEST_F(DeviceSession, GivesTheLogitsOfTheCpuForEveryWish) {
+  const Logits expected = run({});
+  std::vector<DeviceOptions> all;
+  for (const ExpertPlace moe :
+       {ExpertPlace::automatic, ExpertPlace::cache, ExpertPlace::cpu, ExpertPlace::gpu}) {
+    all.push_back(device(0.4));
+    all.back().moe = moe;
+  }
+  all.push_back(device(0.4)), all.back().is_segmented = true;
+  all.push_back(device(0.4)), all.back().prefetch = Choice::on;
+  all.push_back(device(0.4)), all.back().link_share = 0.5;
+  all.push_back(device(0.4)), all.back().n_cpu_moe = 1;
+  all.push_back(device(0.8)), all.back().n_pinned_layers = 1;
+  all.push_back(device(0.4)), all.back().cache_policy = "lru";
+  all.push_back(device(0.4)), all.back().n_slots = 7;
+  all.push_back(device(0.4)), all.back().sim.is_virtual = true;
+  all.push_back(device(0.4)), all.back().n_gpu_layers = 1;
+  all.push_back(device(0.4)), all.back().n_gpu_layers = 0, all.back().moe = ExpertPlace::automatic;
+  for (size_t i = 0; i < all.size(); ++i) {
+    for (const int chunk : {1, 32}) {
+      expect_same_bits(expected, run(all[i], chunk), cat("wish ", i, ", chunks of ", chunk));
+    }
+  }
+}
+
+TEST_F(DeviceSession, SaysWhatBecameOfTheWishes) {
+  DeviceOptions d = device(0.5);
+  d.moe = ExpertPlace::gpu;
+  Session streamed(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
+  EXPECT_EQ(streamed.placement().mode_key, "streamed");
+  EXPECT_EQ(streamed.placement().link_share, 1.0);
+  d.moe = ExpertPlace::cpu;
+  d.n_gpu_layers = 2;
+  Session cpu(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
+  EXPECT_EQ(cpu.placement().mode_key, "cpu_experts");
+  EXPECT_EQ(cpu.placement().n_slots, 0);
+  EXPECT_GT(cpu.placement().predicted_decode, 0.0);
+  EXPECT_EQ(Session(model, {.n_ctx = 64}).placement().mode, "");
+  d = device(0.0);
+  d.sim.vram_bytes = 1000;  // no room for anything: still an answer, by the CPU
+  d.moe = ExpertPlace::automatic;
+  Session tiny(model, {.n_ctx = 64, .device = d});
+  EXPECT_EQ(tiny.placement().mode_key, "cpu_only");
+  expect_same_bits(run({}), append(tiny), "on a device without room");
+}
+
+TEST_F(DeviceSession, CountsWhereExpertsWereFound) {
+  DeviceOptions d = device(0.4);
+  d.link_share = 0.5;
+  Session session(model, {.n_ctx = 64, .prefill_chunk = 1, .device = d});
+  append(session);
+  const ExpertStats stats = session.expert_stats();
+  EXPECT_EQ(stats.n_tokens, 40);
+  const LayerStats all = stats.total();
+  EXPECT_EQ(all.n_calls(), 40 * 2 * 3);
+  EXPECT_GT(all.n_hits, 0);
+  EXPECT_GT(all.n_link, 0);
+  EXPECT_GT(all.n_cpu, 0);
+  EXPECT_GT(stats.n_copies, 0);
+  EXPECT_GE(all.seconds, all.wait_seconds);
+}
+
+TEST_F(DeviceSession, AVirtualClockGivesTheSameTimesInEveryRun) {
+  const auto seconds = [&](double link_gbps) {
+    DeviceOptions d = device(0.3);
+    d.sim.is_virtual = true;
+    d.sim.link_gbps = link_gbps;
+    d.link_share = 1.0;
+    Session session(model, {.n_ctx = 64, .prefill_chunk = 1, .device = d});
+    append(session);
+    return session.stats().prefill_seconds;
+  };
+  const double slow = seconds(0.01);
+  EXPECT_EQ(slow, seconds(0.01));
+  EXPECT_GT(slow, 2.0 * seconds(10.0));
+}
+
+TEST_F(DeviceSession, RoutingCanBeWatchedAndReplaced) {
+  for (const DeviceOptions& d : {DeviceOptions{}, device(0.3)}) {
+    std::vector<int32_t> seen;
+    SessionOptions options{.n_ctx = 64, .prefill_chunk = 16, .device = d};
+    options.reroute = [](int pos, int layer, std::span<int32_t> experts) {
+      for (size_t k = 0; k < experts.size(); ++k) {
+        experts[k] = static_cast<int32_t>((static_cast<size_t>(pos + layer) + k) % 10);
+      }
+    };
+    options.on_routing = [&](const RoutedToken& routed) {
+      EXPECT_EQ(routed.experts.size(), 6u);
+      EXPECT_TRUE(routed.is_prompt);
+      seen.insert(seen.end(), routed.experts.begin(), routed.experts.end());
+    };
+    Session session(model, options);
+    append(session);
+    ASSERT_EQ(seen.size(), 40u * 6);
+    for (size_t i = 0; i < seen.size(); ++i) {
+      EXPECT_EQ(seen[i], static_cast<int32_t>((i / 6 + i % 6 / 3 + i % 3) % 10));
+    }
+  }
+}
+
+TEST_F(DeviceSession, WhatWasUsedIsLoadedFirstTheNextTime) {
+  const TempDir dir;
+  DeviceOptions d = device(0.3);
+  d.profile_path = dir / "profiles/m.slrp";
+  int64_t n_first = 0;
+  for (int run = 0; run < 2; ++run) {
+    int64_t n_loaded = 0;
+    SessionOptions options{.n_ctx = 64, .prefill_chunk = 1, .device = d};
+    options.progress = [&](uint64_t done, uint64_t) { n_loaded = static_cast<int64_t>(done); };
+    Session session(model, options);
+    append(session);
+    EXPECT_TRUE(session.placement().warnings.empty());
+    if (run == 0) n_first = n_loaded;
+    EXPECT_EQ(n_loaded > 0, run == 1);
+  }
+  EXPECT_EQ(n_first, 0);
+}
+
+TEST_F(DeviceSession, ADamagedProfileAndAFullDiskAreWarningsAndNoMore) {
+  const TempDir dir;
+  DeviceOptions d = device(0.3);
+  d.profile_path = dir / "m.slrp";
+  std::ofstream(d.profile_path) << "not a profile";
+  {
+    Session session(model, {.n_ctx = 64, .prefill_chunk = 8, .device = d});
+    expect_same_bits(run({}), append(session), "with a damaged profile");
+    ASSERT_EQ(session.placement().warnings.size(), 1u);
+    expect_contains(session.placement().warnings[0], "m.slrp");
+  }
+  d.profile_path = "/dev/full/m.slrp";  // nothing can be kept there
+  expect_same_bits(run({}), run(d), "where nothing can be kept");
+}
+
+}  // namespace
+}  // namespace sluice::engine::test
