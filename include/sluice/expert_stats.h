@@ -14,8 +14,10 @@ struct LayerStats {
   int64_t n_link = 0;    // read over the link by the device,
   int64_t n_cpu = 0;     // or computed it on the CPU
   uint64_t link_bytes = 0;
-  double seconds = 0.0;       // from the lookup to the sum
-  double wait_seconds = 0.0;  // of it, for the CPU
+  double seconds = 0.0;        // from the lookup to the sum
+  double wait_seconds = 0.0;   // of it, for the CPU's rows
+  double stall_seconds = 0.0;  // of it, for bytes on the link
+  double cpu_seconds = 0.0;    // that the CPU's workers computed beside it
 
   int64_t n_calls() const { return n_hits + n_staged + n_link + n_cpu; }
 };
@@ -39,6 +41,7 @@ struct ExpertStats {
       all.n_hits += l.n_hits, all.n_staged += l.n_staged, all.n_link += l.n_link;
       all.n_cpu += l.n_cpu, all.link_bytes += l.link_bytes;
       all.seconds += l.seconds, all.wait_seconds += l.wait_seconds;
+      all.stall_seconds += l.stall_seconds, all.cpu_seconds += l.cpu_seconds;
     }
     return all;
   }

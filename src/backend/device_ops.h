@@ -28,8 +28,10 @@ struct LayerLog {
   int32_t n_link = 0;    // read over the link,
   int32_t n_cpu = 0;     // with the host
   uint64_t link_bytes = 0;
-  double seconds = 0.0;       // of the layer's experts, from lookup to sum
-  double wait_seconds = 0.0;  // of it, for the host's rows
+  double seconds = 0.0;        // of the layer's experts, from lookup to sum
+  double wait_seconds = 0.0;   // of it, for the host's rows
+  double stall_seconds = 0.0;  // of it, for bytes on the link
+  double cpu_seconds = 0.0;    // that the host computed
 };
 
 // Where the device finds the experts of a layer while a step runs; all of it in memory it reads.

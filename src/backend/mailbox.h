@@ -39,6 +39,7 @@ class Mailbox {
   uint32_t post(LayerId layer, std::span<const ExpertPair> pairs, const ExpertInputView& input);
   bool wait(uint32_t number) const;
   const float* answer(int64_t slot) const { return answers_ + slot * shape_.n_cols; }
+  double answer_seconds() const { return head_->answer_seconds; }  // that it took to compute
 
   // The host's side. A request stands until it is answered, and only who answers may read it;
   // whoever looks on may know its number (0: none is open) and its layer.
@@ -46,7 +47,7 @@ class Mailbox {
   uint32_t open_number() const;
   LayerId newest_layer() const { return LayerId(words().layer.load(std::memory_order_relaxed)); }
   float* answer_rows() const { return answers_; }  // [max_pairs, n_cols]
-  void answer_request(uint32_t number);
+  void answer_request(uint32_t number, double seconds = 0.0);
 
   // Ends the device's waits, those to come too; until the host takes it back.
   void abort() { words().aborted.store(1, std::memory_order_release); }
@@ -67,12 +68,13 @@ class Mailbox {
   MailboxShape shape_;
   Buffer memory_;
   Words* words_ = nullptr;
-  // Written by the device before `posted`.
+  // Written by the device before `posted`; the last one by the host before `answered`.
   struct Head {
     int64_t n_pairs = 0;
     int64_t n_rows = 0;
     bool has_f32 = false;
     bool has_q = false;
+    double answer_seconds = 0.0;
   };
   Head* head_ = nullptr;
   ExpertPair* pairs_ = nullptr;

@@ -305,6 +305,7 @@ void ExpertRuntime::add_to_stats(int layer) {
   sum.n_link += log.n_link, sum.n_cpu += log.n_cpu;
   sum.link_bytes += log.link_bytes;
   sum.seconds += log.seconds, sum.wait_seconds += log.wait_seconds;
+  sum.stall_seconds += log.stall_seconds, sum.cpu_seconds += log.cpu_seconds;
 }
 
 ExpertStats ExpertRuntime::stats() const {

@@ -61,7 +61,7 @@ uint32_t Mailbox::post(LayerId layer, std::span<const ExpertPair> pairs,
   CHECK(std::ssize(pairs) <= shape_.max_pairs && input.n_rows <= shape_.max_rows);
   CHECK(input.n_cols == shape_.n_cols);
   const int64_t n_values = input.n_rows * input.n_cols;
-  *head_ = {std::ssize(pairs), input.n_rows, input.f32 != nullptr, input.q != nullptr};
+  *head_ = {std::ssize(pairs), input.n_rows, input.f32 != nullptr, input.q != nullptr, 0.0};
   std::ranges::copy(pairs, pairs_);
   if (input.f32) std::copy_n(input.f32, n_values, input_.f32);
   if (input.q) {
@@ -99,7 +99,8 @@ std::optional<Mailbox::Request> Mailbox::open_request() const {
   return request;
 }
 
-void Mailbox::answer_request(uint32_t number) {
+void Mailbox::answer_request(uint32_t number, double seconds) {
+  head_->answer_seconds = seconds;
   words().answered.store(number, std::memory_order_release);
 }
 

@@ -225,7 +225,9 @@ void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a)
   ExpertsView own = experts;
   own.table = table_.data();
   compute_pairs(own, hits_, a);
+  const double before = device_.now();
   device_.stand_until(read_by_);
+  log_->stall_seconds = device_.now() - before;
 }
 
 void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
@@ -258,8 +260,11 @@ void RamOps::take_answer(int64_t n_cols) {
                                   ": the wait for the CPU's experts was ended; they did not come "
                                   "in time"));
   }
-  if (machine_.clock == Clock::virtual_time) device_.stand_until(answered_by_);
+  const bool is_virtual = machine_.clock == Clock::virtual_time;
+  if (is_virtual) device_.stand_until(answered_by_);
   log_->wait_seconds = device_.now() - before;
+  log_->cpu_seconds = is_virtual ? answered_by_ - found_at_ - machine_.handshake_us * kMicro
+                                 : mailbox_.answer_seconds();
   for (const ExpertPair& pair : misses_) {
     std::copy_n(mailbox_.answer(pair.slot), n_cols, rows_.get(0) + pair.slot * n_cols);
   }
