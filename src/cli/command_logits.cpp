@@ -67,7 +67,7 @@ void print_text(int pos, TokenId token, const std::vector<Candidate>& candidates
 void run(const LogitsOptions& options) {
   const std::vector<TokenId> tokens = options.model.token_ids();
   const Model model = options.model.load();
-  Session session(model, options.model.session);
+  Session session = open_session(model, options.model.session);
   const auto n = static_cast<size_t>(options.all ? model.info().n_vocab : options.top);
   bool has_printed = false;
   const auto print = [&](int pos, std::span<const float> logits) {

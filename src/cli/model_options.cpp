@@ -3,20 +3,19 @@
 #include "cli/model_options.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <charconv>
-#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "cli/flag_checks.h"
+#include "cli/named_values.h"
 #include "cli/progress_bar.h"
+#include "cli/terminal_text.h"
+#include "cli/this_machine.h"
 
 namespace sluice::cli {
 namespace {
-
-template <typename T>
-using Named = std::pair<std::string_view, T>;
 
 constexpr Named<KvType> kKvTypes[] = {{"f32", KvType::f32},
                                       {"f16", KvType::f16},
@@ -27,28 +26,9 @@ constexpr Named<WeightMemory> kWeightMemories[] = {{"auto", WeightMemory::automa
                                                    {"copied", WeightMemory::copied},
                                                    {"mapped", WeightMemory::mapped}};
 
-// A flag that takes one of some values by name, in any case.
-template <typename T, size_t n>
-void add_choice(CLI::App& command, const std::string& flag, const Named<T> (&names)[n], T& value,
-                const std::string& what) {
-  const auto parse = [&value, &names, flag](const std::string& text) {
-    const std::string name = CLI::detail::to_lower(text);
-    const auto* found = std::ranges::find(names, name, &Named<T>::first);
-    if (found == std::end(names)) {
-      std::string known;
-      for (size_t i = 0; i < n; ++i) {
-        known += cat(i == 0 ? "" : i + 1 < n ? ", " : " or ", names[i].first);
-      }
-      throw CLI::ValidationError(flag, cat("'", text, "'; expected ", known));
-    }
-    value = found->second;
-  };
-  command.add_option_function<std::string>(flag, parse, what)->type_name("TYPE");
-}
-
 }  // namespace
 
-void ModelOptions::add_to(CLI::App& command) {
+void ModelOptions::add_to(CLI::App& command, Use use) {
   CLI::Option* model = command.add_option(
       "-m,--model", name, "GGUF file (of a split model the first shard), or a name: demo-attn");
   if (name.empty()) model->required();
@@ -70,6 +50,18 @@ void ModelOptions::add_to(CLI::App& command) {
       .add_option("--prefill-chunk", session.prefill_chunk,
                   "prompt tokens computed together; 1 is pure decode (512)")
       ->check(at_least(1));
+  device.add_placement_to(command);
+  if (use == Use::computing) device.add_runtime_to(command);
+  command.parse_complete_callback([this] {
+    session.device = device.options(machine());
+    if (device.uses_sim()) session.device.profile_path = device.profile_path(file());
+  });
+}
+
+policy::Hardware ModelOptions::machine() const {
+  policy::Hardware here = this_machine();
+  if (n_threads > 0) here.n_cores = n_threads;
+  return here;
 }
 
 CLI::Option* ModelOptions::add_tokens_to(CLI::App& command) {
@@ -83,6 +75,15 @@ Model ModelOptions::load() const {
     options.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
   }
   return Model::load(file(), options);
+}
+
+Session open_session(const Model& model, SessionOptions options) {
+  std::optional<ProgressBar> bar("loading experts");
+  if (bar->visible()) options.progress = bar->updater();
+  Session session(model, options);
+  bar.reset();
+  for (const std::string& warning : session.placement().warnings) print_warning(warning);
+  return session;
 }
 
 std::vector<TokenId> ModelOptions::token_ids() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/device_flags.h"
 #include "cli/model_registry.h"
 #include "sluice/sluice.h"
 
@@ -20,16 +21,22 @@ struct ModelOptions {
   std::string tokens;
   int n_threads = 0;
   WeightMemory weights = WeightMemory::automatic;
-  SessionOptions session;
+  DeviceFlags device;
+  SessionOptions session;  // with its device once the flags are parsed
 
-  // -m (required unless there is a name already), -t, -c, --weights, -ctk, -ctv, --prefill-chunk.
-  // Must outlive the parse.
-  void add_to(CLI::App& command);
+  enum class Use { planning, computing };
+
+  // -m (required unless there is a name already), -t, -c, --weights, -ctk, -ctv, --prefill-chunk,
+  // and those of device_flags.h. Must outlive the parse.
+  void add_to(CLI::App& command, Use use = Use::computing);
   // --tokens
   CLI::Option* add_tokens_to(CLI::App& command);
 
   // The file of the model; throws as find_model() does.
   std::string file() const { return find_model(name); }
+
+  // This machine, with as many cores as there are to be threads.
+  policy::Hardware machine() const;
 
   // With a progress bar on a terminal.
   Model load() const;
@@ -37,5 +44,8 @@ struct ModelOptions {
   // "1,2,3" -> ids; throws Errc::bad_request for what is not a number.
   std::vector<TokenId> token_ids() const;
 };
+
+// With a progress bar too, while experts are loaded; what the placement warns about is printed.
+Session open_session(const Model& model, SessionOptions options);
 
 }  // namespace sluice::cli

@@ -7,6 +7,8 @@
 
 namespace sluice::cli {
 
+constexpr double kGbpsPerCore = 8.0;  // what one core's expert kernel reads, on server cores
+
 policy::Hardware this_machine();
 
 }  // namespace sluice::cli
