@@ -13,12 +13,11 @@
 #include "cli/model_registry.h"
 #include "cli/progress_bar.h"
 #include "cli/report/page.h"
+#include "cli/routing_shape.h"
 #include "cli/simulate_flags.h"
 #include "cli/simulate_report.h"
 #include "cli/simulate_table.h"
 #include "cli/trace_file.h"
-#include "gguf/model_file.h"
-#include "model/shape.h"
 #include "policy/trace_generator.h"
 
 namespace sluice::cli {
@@ -50,31 +49,8 @@ policy::RoutingShape qwen3_30b_shape() {
   return shape;
 }
 
-// The layers of a model that have experts.
-policy::RoutingShape routing_shape(const std::string& name) {
-  const std::string path = find_model(name);
-  const policy::ModelShape model = model::read_shape(gguf::ModelFile::open(path));
-  policy::RoutingShape shape;
-  shape.n_experts_used = model.n_experts_used;
-  for (const policy::LayerShape& layer : model.layers) {
-    if (layer.n_experts == 0) continue;
-    if (shape.n_layers > 0 && layer.n_experts != shape.n_experts) {
-      throw Error(Errc::unsupported_model,
-                  cat(path, ": layers of ", shape.n_experts, " and of ", layer.n_experts,
-                      " experts; expected the same number in all"));
-    }
-    ++shape.n_layers;
-    shape.n_experts = layer.n_experts;
-    shape.expert_bytes.push_back(layer.expert_bytes);
-  }
-  if (shape.n_layers == 0) {
-    throw Error(Errc::unsupported_model, cat(path, ": has no experts; expected a model with some"));
-  }
-  return shape;
-}
-
 TraceInput generated_trace(policy::GeneratorOptions options, const std::string& model) {
-  options.shape = model.empty() ? qwen3_30b_shape() : routing_shape(model);
+  options.shape = model.empty() ? qwen3_30b_shape() : read_routing_shape(find_model(model));
   // shared: a std::function can be copied
   const auto generator = std::make_shared<policy::TraceGenerator>(options);
   policy::TraceHeader header = generator->header();
