@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/expert_stats_table.h"
 #include "cli/terminal_text.h"
 #include "gguf/in_quotes.h"
 
@@ -89,14 +90,13 @@ Json test_json(const BenchReport& report, const BenchRun& run, const BenchTest& 
                  {"min", rate.min},
                  {"max", rate.max}}},
                {"seconds", test.seconds}};
-  if (test.kind == BenchKind::decode) {
-    json["bytes_per_token"] = use.per_token;
-    json["gbps"] = use.per_second / kGiga;
-    json["share_of_read"] = use.share;
+  const bool is_decode = test.kind == BenchKind::decode;
+  json[is_decode ? "bytes_per_token" : "multiply_adds_per_token"] = use.per_token;
+  json[is_decode ? "gbps" : "tops"] = use.per_second / (is_decode ? kGiga : kTera);
+  if (run.on_device()) {
+    json["predicted_tokens_per_second"] = run.predicted(test.kind);
   } else {
-    json["multiply_adds_per_token"] = use.per_token;
-    json["tops"] = use.per_second / kTera;
-    json["share_of_int8"] = use.share;
+    json[is_decode ? "share_of_read" : "share_of_int8"] = use.share;
   }
   return json;
 }
@@ -104,13 +104,15 @@ Json test_json(const BenchReport& report, const BenchRun& run, const BenchTest& 
 Json run_json(const BenchReport& report, const BenchRun& run) {
   Json tests = Json::array();
   for (const BenchTest& test : run.tests) tests.push_back(test_json(report, run, test));
-  return {{"n_threads", run.n_threads()},
-          {"read_gbps", run.read_bytes() / kGiga},
-          {"read_gbps_before", run.before.read_bytes / kGiga},
-          {"read_gbps_after", run.after.read_bytes / kGiga},
-          {"int8_tops", run.int8_ops() / kTera},
-          {"int8_instruction", run.before.int8_instruction},
-          {"tests", std::move(tests)}};
+  Json json = {{"n_threads", run.n_threads()},
+               {"read_gbps", run.read_bytes() / kGiga},
+               {"read_gbps_before", run.before.read_bytes / kGiga},
+               {"read_gbps_after", run.after.read_bytes / kGiga},
+               {"int8_tops", run.int8_ops() / kTera},
+               {"int8_instruction", run.before.int8_instruction},
+               {"tests", std::move(tests)}};
+  if (run.on_device()) json["experts"] = expert_stats_json(run.placement, run.experts);
+  return json;
 }
 
 template <typename... Args>
@@ -147,8 +149,13 @@ std::string cost_line(const BenchReport& report) {
 
 using Row = std::vector<std::string>;
 
-const Row kHeader = {"test",     "depth",  "threads", "tokens/s",   "median",
-                     "min..max", "/token", "rate",    "of the most"};
+// On a device the most that this machine can do says nothing; what was planned does.
+Row header_of(const BenchReport& report) {
+  const bool on_device = report.runs.front().on_device();
+  return {"test",     "depth",  "threads",
+          "tokens/s", "median", "min..max",
+          "/token",   "rate",   on_device ? "predicted" : "of the most"};
+}
 
 Row row_of(const BenchReport& report, const BenchRun& run, const BenchTest& test) {
   const Summary rate = summary_of(test);
@@ -163,11 +170,13 @@ Row row_of(const BenchReport& report, const BenchRun& run, const BenchTest& test
           text(decode ? "%.1f MB" : "%.1f M mul-add", use.per_token / 1e6),
           decode ? text("%.1f GB/s", use.per_second / kGiga)
                  : text("%.3f TOPS", use.per_second / kTera),
-          text(decode ? "%.0f %% of reads" : "%.0f %% of int8", 100.0 * use.share)};
+          run.on_device()
+              ? text("%.1f", run.predicted(test.kind))
+              : text(decode ? "%.0f %% of reads" : "%.0f %% of int8", 100.0 * use.share)};
 }
 
 std::vector<Row> rows_of(const BenchReport& report) {
-  std::vector<Row> rows = {kHeader};
+  std::vector<Row> rows = {header_of(report)};
   for (const BenchRun& run : report.runs) {
     for (const BenchTest& test : run.tests) rows.push_back(row_of(report, run, test));
   }
@@ -184,6 +193,12 @@ void print_lines(const BenchReport& report, const char* end) {
   std::printf("%s%s\n", head_line(report).c_str(), end);
   for (const BenchRun& run : report.runs) {
     std::printf("%s%s\n", machine_line(report, run).c_str(), end);
+    if (!run.on_device()) continue;
+    std::printf("%s; %s%s\n", describe(run.placement).c_str(), run.placement.reason.c_str(), end);
+  }
+  if (!report.route_trace.empty()) {
+    std::printf("routing from %s (%zu steps), not the model's own%s\n",
+                one_line(report.route_trace).c_str(), report.n_route_steps, end);
   }
   std::printf("%s%s\n\n", cost_line(report).c_str(), end);
 }
@@ -195,37 +210,41 @@ Json bench_json(const BenchReport& report) {
   const BenchCost& cost = report.cost;
   Json runs = Json::array();
   for (const BenchRun& run : report.runs) runs.push_back(run_json(report, run));
-  return {{"version", SLUICE_VERSION},
-          {"machine", {{"cpu", report.cpu}, {"n_cores", report.n_cores}}},
-          {"model",
-           {{"path", report.path},
-            {"file_bytes", model.file_bytes},
-            {"architecture", model.architecture},
-            {"name", model.name},
-            {"n_layers", model.n_layers},
-            {"n_experts", model.n_experts},
-            {"n_experts_used", model.n_experts_used},
-            {"weight_bytes_per_token", cost.weight_bytes},
-            {"expert_bytes_per_token", cost.expert_bytes},
-            {"kv_bytes_per_position", cost.kv_bytes},
-            {"layer_multiply_adds", cost.layer_multiply_adds},
-            {"output_multiply_adds", cost.output_multiply_adds}}},
-          {"load",
-           {{"seconds", report.load_seconds},
-            {"weights", weights_name(model.weights)},
-            {"pages", pages_name(report.cached_share)},
-            {"cached_share", report.cached_share},
-            {"dropped", report.was_dropped}}},
-          {"n_ctx", report.session.n_ctx},
-          {"prefill_chunk", report.session.prefill_chunk},
-          {"seed", report.seed},
-          {"runs", std::move(runs)}};
+  Json json = {{"version", SLUICE_VERSION},
+               {"machine", {{"cpu", report.cpu}, {"n_cores", report.n_cores}}},
+               {"model",
+                {{"path", report.path},
+                 {"file_bytes", model.file_bytes},
+                 {"architecture", model.architecture},
+                 {"name", model.name},
+                 {"n_layers", model.n_layers},
+                 {"n_experts", model.n_experts},
+                 {"n_experts_used", model.n_experts_used},
+                 {"weight_bytes_per_token", cost.weight_bytes},
+                 {"expert_bytes_per_token", cost.expert_bytes},
+                 {"kv_bytes_per_position", cost.kv_bytes},
+                 {"layer_multiply_adds", cost.layer_multiply_adds},
+                 {"output_multiply_adds", cost.output_multiply_adds}}},
+               {"load",
+                {{"seconds", report.load_seconds},
+                 {"weights", weights_name(model.weights)},
+                 {"pages", pages_name(report.cached_share)},
+                 {"cached_share", report.cached_share},
+                 {"dropped", report.was_dropped}}},
+               {"n_ctx", report.session.n_ctx},
+               {"prefill_chunk", report.session.prefill_chunk},
+               {"seed", report.seed},
+               {"runs", std::move(runs)}};
+  if (!report.route_trace.empty()) {
+    json["route_trace"] = {{"path", report.route_trace}, {"n_steps", report.n_route_steps}};
+  }
+  return json;
 }
 
 void print_bench(const BenchReport& report) {
   print_lines(report, "");
   const std::vector<Row> rows = rows_of(report);
-  std::vector<size_t> widths(kHeader.size(), 0);
+  std::vector<size_t> widths(rows.front().size(), 0);
   for (const Row& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
   }
@@ -241,7 +260,7 @@ void print_bench(const BenchReport& report) {
 void print_bench_markdown(const BenchReport& report) {
   print_lines(report, "  ");  // two spaces: a new line
   std::vector<Row> rows = rows_of(report);
-  Row rule(kHeader.size(), "---:");
+  Row rule(rows.front().size(), "---:");
   rule[0] = "---";
   rows.insert(rows.begin() + 1, std::move(rule));
   for (const Row& row : rows) {

@@ -37,7 +37,13 @@ struct BenchRun {
   MachineSpeed before;
   MachineSpeed after;
   std::vector<BenchTest> tests;
+  PlacementInfo placement;  // without a mode where there is no device
+  ExpertStats experts;      // of all tests
 
+  bool on_device() const { return !placement.mode.empty(); }
+  double predicted(BenchKind kind) const {  // tokens/s
+    return kind == BenchKind::decode ? placement.predicted_decode : placement.predicted_prefill;
+  }
   int n_threads() const { return before.n_threads; }
   double read_bytes() const { return std::max(before.read_bytes, after.read_bytes); }
   double int8_ops() const { return std::max(before.int8_ops, after.int8_ops); }
@@ -49,6 +55,8 @@ struct BenchReport {
   BenchCost cost;
   SessionOptions session;
   uint64_t seed = 0;
+  std::string route_trace;   // where the routing is from, if it is not the model's own
+  size_t n_route_steps = 0;  // of it
 
   std::string cpu;
   int n_cores = 0;  // that this process may use

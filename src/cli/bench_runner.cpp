@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench_runner.h"
 
-#include <chrono>
-
 #include "base/machine_speed.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "cli/model_options.h"
 #include "cli/progress_bar.h"
 
 namespace sluice::cli {
@@ -31,18 +30,25 @@ class RandomTokens {
   int n_vocab_;
 };
 
+// In the time of the session's device, which need not be ours.
 double seconds_of(const BenchTest& test, Session& session, const std::vector<TokenId>& tokens) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return session.stats().prefill_seconds + session.stats().decode_seconds;
+  };
+  const double start = seconds();
   if (test.kind == BenchKind::prefill) {
     session.append(tokens);
   } else {
-    for (const TokenId& token : tokens) session.append({&token, 1});
+    auto next = tokens.begin();
+    session.generate({&*next, 1}, {.n_tokens = test.n_tokens - 1,
+                                   .end_tokens = {},
+                                   .choose = [&](std::span<const float>) { return *++next; }});
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds() - start;
 }
 
-std::vector<BenchTest> run_tests(const BenchPlan& plan, const Model& model) {
-  Session session(model, plan.session);
+void run_tests(const BenchPlan& plan, const Model& model, BenchRun& run) {
+  Session session = open_session(model, plan.session);
   RandomTokens text(plan.seed, model.info().n_vocab);
   uint64_t n_total = static_cast<uint64_t>(plan.tests.back().depth);
   for (const BenchTest& test : plan.tests) {
@@ -50,8 +56,8 @@ std::vector<BenchTest> run_tests(const BenchPlan& plan, const Model& model) {
   }
   uint64_t n_done = 0;
   ProgressBar bar("measuring", "tokens");
-  std::vector<BenchTest> tests = plan.tests;
-  for (BenchTest& test : tests) {
+  run.tests = plan.tests;
+  for (BenchTest& test : run.tests) {
     const int n_missing = test.depth - session.n_tokens();
     if (n_missing > 0) session.append(text.take(n_missing));
     n_done += static_cast<uint64_t>(n_missing);
@@ -63,7 +69,8 @@ std::vector<BenchTest> run_tests(const BenchPlan& plan, const Model& model) {
       n_done += static_cast<uint64_t>(test.n_tokens);
     }
   }
-  return tests;
+  run.placement = session.placement();
+  run.experts = session.expert_stats();
 }
 
 // The pool ends here: two of them would be in each other's way.
@@ -82,7 +89,7 @@ BenchRun run_bench(const BenchPlan& plan, int n_threads,
                    const std::function<Model(int n_threads)>& load) {
   BenchRun run;
   run.before = measure_machine(n_threads);
-  run.tests = run_tests(plan, load(n_threads));
+  run_tests(plan, load(n_threads), run);
   run.after = measure_machine(n_threads);
   return run;
 }

@@ -6,14 +6,18 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/bench_pages.h"
 #include "cli/bench_runner.h"
 #include "cli/command.h"
+#include "cli/expert_watch.h"
 #include "cli/flag_checks.h"
 #include "cli/model_options.h"
 #include "cli/progress_bar.h"
+#include "cli/route_trace.h"
+#include "cli/routing_shape.h"
 #include "cli/this_machine.h"
 #include "gguf/model_file.h"
 #include "model/shape.h"
@@ -34,6 +38,8 @@ struct Numbers {
 
 struct BenchFlags {
   ModelOptions model;
+  ExpertWatchFlags experts;
+  std::string route_trace;
   Numbers prefill{{256, 1024}};
   Numbers decode{{64}};
   Numbers depths{{0, 4096}};
@@ -100,7 +106,21 @@ Model load_model(const std::string& path, int n_threads, WeightMemory weights) {
   return Model::load(path, {.n_threads = n_threads, .weights = weights, .progress = bar.updater()});
 }
 
+// Instead of the model's own routing.
+std::optional<RouteTrace> take_route_trace(const BenchFlags& flags, BenchReport& report) {
+  if (flags.route_trace.empty()) return {};
+  RouteTrace trace(flags.route_trace, read_routing_shape(report.path), report.session.n_ctx);
+  report.route_trace = trace.path();
+  report.n_route_steps = trace.n_steps();
+  return trace;
+}
+
 BenchReport measure(const BenchFlags& flags) {
+  if (flags.threads.values.size() > 1 && (flags.experts.table || !flags.experts.json.empty())) {
+    throw Error(Errc::bad_request,
+                "--expert-stats is about one run; expected one number of threads (-t), or --json, "
+                "which has it for each");
+  }
   BenchReport report{.path = flags.model.file(),
                      .session = flags.model.session,
                      .seed = flags.seed,
@@ -119,6 +139,13 @@ BenchReport measure(const BenchFlags& flags) {
     if (flags.cold) drop_from_cache(paths);
     report.cached_share = cached_share(paths);
   }
+  const std::optional<RouteTrace> route = take_route_trace(flags, report);
+  if (route) {
+    plan.session.reroute = [&](int pos, int layer, std::span<int32_t> experts) {
+      route->apply(pos, layer, experts);
+    };
+  }
+  ExpertWatch watch(flags.experts, report.path, plan.session);
   for (const int n_threads : flags.threads.values) {
     const bool is_first = report.runs.empty();  // the others find the pages warm
     report.runs.push_back(run_bench(plan, n_threads, [&](int n) {
@@ -130,6 +157,7 @@ BenchReport measure(const BenchFlags& flags) {
       return model;
     }));
   }
+  watch.finish(stderr, report.runs.back().placement, report.runs.back().experts);
   return report;
 }
 
@@ -150,7 +178,12 @@ void add_bench(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "measure the speed of prefill and decode");
   auto flags = std::make_shared<BenchFlags>();  // shared: lives in the callback, after this returns
   flags->model.name = kDefaultModel;
+  flags->model.device.profile = kNoProfile;  // random tokens would teach it what nobody says
   flags->model.add_to(*command);
+  flags->experts.add_to(*command);
+  command->add_option("--route-trace", flags->route_trace,
+                      "experts as in this trace (of simulate, or --trace-out), not as routed");
+  command->get_option("--profile")->description("routing profile to load and to add to (none)");
   command->remove_option(command->get_option("--threads"));  // here a list
   command->get_option("--ctx-size")->description("context in tokens (0: what the tests need)");
   flags->prefill.add_to(*command, "-p,--n-prompt", "prompt lengths; 0: none (256,1024)",

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/expert_watch.h"
 #include "cli/json_text.h"
 #include "cli/model_options.h"
 #include "cli/progress_bar.h"
@@ -19,6 +20,7 @@ namespace {
 
 struct PerplexityOptions {
   ModelOptions model;
+  ExpertWatchFlags experts;
   std::string file;
   bool json = false;
 };
@@ -58,8 +60,10 @@ void run(const PerplexityOptions& options) {
   const std::string text = read_text_file(options.file);
   const text::Tokenizer& tokenizer = text_model.tokenizer();
   const std::vector<TokenId> tokens = text_model.encode_plain(text);
+  SessionOptions session_options = options.model.session;
+  ExpertWatch watch(options.experts, options.model.file(), session_options);
   const Model model = options.model.load();
-  Session session(model, options.model.session);
+  Session session = open_session(model, session_options);
   const auto n_ctx = static_cast<size_t>(session.n_ctx());
   const size_t n_chunks = tokens.size() / n_ctx;
   if (n_chunks == 0 || n_ctx < 4) {
@@ -94,6 +98,7 @@ void run(const PerplexityOptions& options) {
     std::printf("perplexity %.4f +/- %.4f (%lld tokens in %zu chunks of %zu)\n", score.perplexity(),
                 score.error(), static_cast<long long>(score.n()), n_chunks, n_ctx);
   }
+  watch.finish(stderr, session);
 }
 
 }  // namespace
@@ -104,6 +109,7 @@ void add_perplexity(CLI::App& app) {
       std::make_shared<PerplexityOptions>();  // shared: lives in the callback, after this returns
   options->model.session.n_ctx = 512;
   options->model.add_to(*command);
+  options->experts.add_to(*command);
   command->add_option("-f,--file", options->file, "text to score; - is standard input")->required();
   command->add_flag("--json", options->json, "one JSON object");
   command->callback([options] { run(*options); });

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 #include "base/units.h"
 #include "cli/chat.h"
 #include "cli/command.h"
+#include "cli/expert_watch.h"
 #include "cli/flag_checks.h"
 #include "cli/json_text.h"
 #include "cli/model_options.h"
@@ -25,6 +27,7 @@ namespace {
 
 struct RunOptions {
   ModelOptions model;
+  ExpertWatchFlags experts;
   SamplingFlags sampling;
   ChatOptions chat;
   std::string prompt;  // "-": standard input
@@ -63,8 +66,10 @@ void print_stats(const Stats& stats, StopReason reason) {
 // Token ids in, token ids out, greedily: for tests, and for comparing engines.
 void run_tokens(const RunOptions& options) {
   const std::vector<TokenId> prompt = options.model.token_ids();
+  SessionOptions session_options = options.model.session;
+  ExpertWatch watch(options.experts, options.model.file(), session_options);
   const Model model = options.model.load();
-  Session session(model, options.model.session);
+  Session session = open_session(model, session_options);
   const auto print_token = [&](TokenId token) {
     if (options.json) return true;
     std::printf("%d ", token);
@@ -84,6 +89,7 @@ void run_tokens(const RunOptions& options) {
     std::printf("\n");
     if (!std::ferror(stdout)) print_stats(session.stats(), result.reason);
   }
+  watch.finish(stderr, session);
 }
 
 // The end of a file's last line is no part of the prompt.
@@ -153,15 +159,20 @@ void run(const RunOptions& options) {
                              options.raw ? TextModel::Use::plain_text : TextModel::Use::chat);
   Chooser chooser(options.sampling.resolve(text_model), text_model.tokenizer().n_tokens(),
                   options.sampling.make_matcher(text_model));
-  const Model model = [&] {
-    const MainThreadSignals guard;  // loading starts the threads
-    return options.model.load();
-  }();
-  Session session(model, options.model.session);
+  SessionOptions session_options = options.model.session;
+  ExpertWatch watch(options.experts, options.model.file(), session_options);
+  std::optional<MainThreadSignals> guard(std::in_place);  // all threads begin here
+  const Model model = options.model.load();
+  Session session = open_session(model, session_options);
+  guard.reset();
   Chat chat(text_model, session, chooser, chat_options);
-  if (!options.has_prompt) return start_chat(chat, model.info(), session);
+  if (!options.has_prompt) {
+    start_chat(chat, model.info(), session);
+    return watch.finish(stderr, session);
+  }
   const Answer answer = options.raw ? chat.complete(prompt) : chat.ask(prompt);
   print_answer(options, answer, session);
+  watch.finish(stderr, session);
   if (answer.was_interrupted() && std::fflush(stdout) == 0) end_by_interrupt();
 }
 
@@ -184,6 +195,7 @@ void add_run(CLI::App& app) {
       std::make_shared<RunOptions>();  // shared: lives in the callback, after this returns
   options->model.name = kDefaultModel;
   options->model.add_to(*command);
+  options->experts.add_to(*command);
   CLI::Option* tokens = options->model.add_tokens_to(*command);
   const size_t n_general = command->get_options().size();
   ChatOptions& chat = options->chat;
