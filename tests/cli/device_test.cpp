@@ -1,0 +1,162 @@
+// The flags about where a model is computed: placement never changes a number, `plan` and the
+// commands that compute mean the same by them, and what makes no sense is refused.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/models.h"
+#include "support/temp_dir.h"
+
+namespace sluice::test {
+namespace {
+
+using Json = nlohmann::json;
+
+class Device : public testing::Test {
+ protected:
+  Outcome run(const std::string& command, const Args& flags) {
+    return run_sluice(Args{command, "-m", path} + flags);
+  }
+  std::string logits(const Args& flags) {
+    const Args shape = {"--tokens", prompt_of(40), "-c", "64", "--json", "--all"};
+    return output_of(Args{"logits", "-m", path} + shape + flags);
+  }
+  Json bench(const Args& flags) {
+    const Args small = {"-p", "32", "-n", "24", "-d", "0", "-r", "1", "-t", "1", "--json"};
+    return Json::parse(output_of(Args{"bench", "-m", path} + small + flags));
+  }
+
+  TempDir dir;
+  const std::string path =
+      make_model(dir / "m.gguf", {{"--layers", "3"}, {"--experts", "8"}, {"--type", "Q4_K_M"}});
+};
+
+const Args kSim = {"--device", "sim", "--profile", "none"};
+
+TEST_F(Device, GivesTheSameLogitsWhereverExpertsAre) {
+  for (const char* chunk : {"1", "7", "512"}) {
+    const Args chunks = {"--prefill-chunk", chunk};
+    const std::string cpu = logits(chunks + Args{"--device", "cpu"});
+    EXPECT_TRUE(cpu == logits(chunks)) << "the CPU is not the default";
+    const std::vector<Args> places = {
+        {},
+        {"--vram", "6MiB"},
+        {"--moe", "cache", "--vram", "5MiB"},
+        {"--moe", "gpu", "--vram", "4400KiB"},
+        {"--cache-slots", "5"},
+        {"--moe", "cpu"},
+        {"--moe", "gpu"},
+        {"--moe", "cache", "--cache-slots", "7"},
+        {"-ngl", "1"},
+        {"-ngl", "0"},
+        {"--n-cpu-moe", "1", "--moe", "cache"},
+        {"--pin-layers", "1"},
+        {"--pin-layers", "1,", "--moe", "cache"},
+        {"--cache-slots", "6", "--segmented"},
+        {"--cache-slots", "6", "--prefetch", "on"},
+        {"--cache-slots", "6", "--miss-split", "0.5"},
+        {"--cache-slots", "6", "--cache-policy", "lru"},
+        {"--cache-slots", "6", "--sim-pin", "1MiB"},
+        {"--cache-slots", "6", "--sim-link", "0.5GB/s", "--sim-delay", "50us"}};
+    for (const Args& place : places) {
+      EXPECT_TRUE(logits(chunks + kSim + place) == cpu)
+          << "other numbers in chunks of " << chunk << " with " << testing::PrintToString(place);
+    }
+    EXPECT_TRUE(logits(chunks + Args{"--profile", "none", "--cache-slots", "6", "--sim-machine",
+                                     "rtx4070ti-12g+64g-ddr5"}) == cpu)
+        << "other numbers in chunks of " << chunk << " on a described machine";
+  }
+}
+
+// Else `plan` would be about another device than the one that computes.
+TEST_F(Device, IsPlannedAsItIsUsed) {
+  const std::vector<Args> cases = {
+      {"--device", "sim", "--vram", "5MiB", "--moe", "cache"},
+      {"--device", "sim", "--cache-slots", "7"},
+      {"--device", "sim", "--moe", "cpu", "-ngl", "2"},
+      {"--sim-machine", "rtx3060-12g+32g-ddr4"},
+      {"--sim-machine", "rtx3060+32g-ddr4,link=2", "-ngl", "2"},
+      {"--sim-machine", "rtx3060+32g-ddr4", "--vram", "5MiB", "--moe", "cache"}};
+  for (const Args& flags : cases) {
+    const Args same = Args{"-c", "64", "--prefill-chunk", "32"} + flags;
+    const Json used = bench(same).at("runs").at(0).at("experts").at("placement");
+    const Json planned =
+        Json::parse(output_of(Args{"plan", "-m", path, "-t", "1", "--json"} + same));
+    const std::string what = testing::PrintToString(flags);
+    EXPECT_EQ(used.at("mode"), planned.at("mode")) << what;
+    EXPECT_EQ(used.at("n_gpu_layers"), planned.at("n_gpu_layers")) << what;
+    EXPECT_EQ(used.at("n_slots"), planned.at("experts").at("n_slots")) << what;
+    EXPECT_EQ(used.at("n_experts"), 24) << what;
+  }
+}
+
+TEST_F(Device, KeepsAProfileOfEveryModelUnlessToldNotTo) {
+  ProcessOptions home;
+  home.environment = {{"XDG_CACHE_HOME", dir / "cache"}};
+  const auto run_with = [&](const Args& flags) {
+    const Args all = {"run", "-m", path, "--tokens", "1,2,3", "-n", "4"};
+    EXPECT_TRUE(succeeded(run_sluice(all + flags, home)));
+  };
+  const auto n_profiles = [&] {
+    const std::filesystem::path folder = dir / "cache/sluice/profiles";
+    if (!std::filesystem::exists(folder)) return std::ptrdiff_t{0};
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+  };
+  run_with({});
+  const Args cached = {"--device", "sim", "--cache-slots", "6"};
+  run_with(cached + Args{"--profile", "none"});
+  run_with(cached + Args{"--profile", dir / "here.slrp"});
+  EXPECT_EQ(n_profiles(), 0);
+  EXPECT_TRUE(std::filesystem::exists(dir / "here.slrp"));
+  run_with(cached);
+  EXPECT_EQ(n_profiles(), 1);
+}
+
+TEST_F(Device, IsNeededByTheFlagsAboutIt) {
+  const std::vector<Args> flags = {
+      {"--vram", "1GiB"},   {"--moe", "cpu"},        {"-ngl", "1"},
+      {"--n-cpu-moe", "1"}, {"--pin-layers", "1"},   {"--cache-slots", "1"},
+      {"--prefetch", "on"}, {"--miss-split", "0.5"}, {"--segmented"},
+      {"--profile", "p"},   {"--sim-link", "1GB/s"}, {"--cache-policy", "lru"}};
+  for (const Args& flag : flags) {
+    const std::string name = flag[0] == "-ngl" ? "--n-gpu-layers" : flag[0];
+    EXPECT_TRUE(misused(run("logits", Args{"--tokens", "1"} + flag), {name, "add --device sim"}));
+  }
+  for (const char* command : {"run", "logits", "perplexity", "bench", "plan"}) {
+    const Args needed = command == std::string("logits")       ? Args{"--tokens", "1"}
+                        : command == std::string("perplexity") ? Args{"-f", "x"}
+                                                               : Args{};
+    for (const char* sim : {"--sim-link", "--sim-delay", "--sim-pin"}) {
+      EXPECT_TRUE(misused(run(command, needed + Args{sim, "1"}), {sim, "add --device sim"}))
+          << command;
+    }
+  }
+}
+
+TEST_F(Device, RefusesWhatItDoesNotUnderstand) {
+  const auto logits_with = [&](const Args& flags) {
+    return run("logits", Args{"--tokens", "1"} + flags);
+  };
+  EXPECT_TRUE(misused(logits_with({"--device", "gpu"}), {"'gpu'", "cpu or sim"}));
+  EXPECT_TRUE(misused(logits_with(kSim + Args{"--prefetch", "yes"}), {"'yes'", "auto, on or off"}));
+  EXPECT_TRUE(misused(logits_with(kSim + Args{"--miss-split", "1.5"}), {"--miss-split"}));
+  EXPECT_TRUE(misused(logits_with({"--device", "cpu", "--sim-machine", "rtx3060+32g-ddr4"}),
+                      {"--device cpu", "--sim-machine"}));
+  EXPECT_TRUE(
+      misused(run("plan", {"--hw", "rtx3060+32g-ddr4", "--device", "sim"}), {"--hw", "--device"}));
+  EXPECT_TRUE(
+      refused(logits_with(kSim + Args{"--cache-policy", "best"}), {"'best'", "lru-global"}));
+  EXPECT_TRUE(refused(logits_with(kSim + Args{"--sim-link", "fast"}), {"--sim-link is 'fast'"}));
+  EXPECT_TRUE(refused(logits_with(kSim + Args{"--sim-delay", "1h"}), {"--sim-delay is '1h'"}));
+  EXPECT_TRUE(refused(logits_with(kSim + Args{"--sim-pin", "4"}), {"--sim-pin is '4'"}));
+  EXPECT_TRUE(refused(logits_with(kSim + Args{"--vram", "0B"}), {"--vram 0", "12GiB"}));
+  EXPECT_TRUE(refused(logits_with({"--sim-machine", "cpu+32g-ddr4"}), {"has no GPU", "rtx"}));
+  EXPECT_TRUE(refused(logits_with({"--sim-machine", "rtx3061"}), {"'rtx3061'", "rtx3060"}));
+  EXPECT_TRUE(refused(logits_with(kSim + Args{"--pin-layers", "a"}), {"--pin-layers", "3-7"}));
+  EXPECT_TRUE(refused(logits_with(kSim + Args{"--cache-slots", "25"}), {"25", "24"}));
+}
+
+}  // namespace
+}  // namespace sluice::test
