@@ -55,7 +55,13 @@ struct DeviceOptions {
   bool is_segmented = false;         // steps are cut in every layer, instead of one submission
 
   std::string profile_path;  // what was used before is loaded first, and kept here; empty: nowhere
+  std::string machine_path;  // what was measured of this machine, at the first start or before it;
+                             // empty: nowhere, and then nothing is measured
 };
+
+// What a session has measured of this machine's cores and kept there, in GB/s of expert kernels; 0
+// where there is nothing.
+double measured_cpu_gbps(const std::string& machine_path);
 
 // What a session made of it.
 struct PlacementInfo {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/units.h"
+#include "engine/measured_machine.h"
 #include "engine/profile_file.h"
 #include "model/shape.h"
 #include "policy/planner_cache.h"
@@ -97,8 +98,8 @@ DeviceSteps::DeviceSteps(const gguf::ModelFile& file, const model::Model& model,
                          RouteOverride reroute)
     : shape_(model::read_shape(file)),
       hardware_(hardware_of(options.device.sim)),
-      plan_(policy::make_plan(shape_, hardware_, wishes_of(options, n_ctx))),
-      device_(device_options(options.device.sim, hardware_)) {
+      device_(device_options(options.device.sim, hardware_)),
+      plan_(plan_measured(model, threads, options, n_ctx)) {
   const model::Config& c = model.config();
   const std::string& path = options.device.profile_path;
   if (!path.empty() && plan_.n_gpu_layers > 0) {
@@ -109,6 +110,16 @@ DeviceSteps::DeviceSteps(const gguf::ModelFile& file, const model::Model& model,
   }
   make_driver(model, threads, options, std::move(reroute));
   fill_info();
+}
+
+// On the virtual clock the machine is what was said of it.
+policy::Plan DeviceSteps::plan_measured(const model::Model& model, ThreadPool& threads,
+                                        const SessionOptions& options, int n_ctx) {
+  const std::string& path = options.device.machine_path;
+  if (!path.empty() && !options.device.sim.is_virtual) {
+    use_measured(measured_machine(path, model, device_, threads, info_.warnings), hardware_);
+  }
+  return policy::make_plan(shape_, hardware_, wishes_of(options, n_ctx));
 }
 
 void DeviceSteps::make_driver(const model::Model& model, ThreadPool& threads,

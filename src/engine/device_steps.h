@@ -41,17 +41,19 @@ class DeviceSteps final : public StepDriver {
   ExpertStats stats() const { return runtime_ ? runtime_->stats() : ExpertStats{}; }
 
  private:
+  policy::Plan plan_measured(const model::Model& model, ThreadPool& threads,
+                             const SessionOptions& options, int n_ctx);
   void make_driver(const model::Model& model, ThreadPool& threads, const SessionOptions& options,
                    RouteOverride reroute);
   ExpertRuntimeOptions wished_options(const SessionOptions& options, RouteOverride reroute);
   void fill_info();
 
   policy::ModelShape shape_;
-  policy::Hardware hardware_;
+  PlacementInfo info_;
+  policy::Hardware hardware_;  // as described, and then as measured
+  backend::RamDevice device_;
   policy::Plan plan_;
   std::optional<policy::RoutingProfile> profile_;
-  PlacementInfo info_;
-  backend::RamDevice device_;
   std::optional<ProfileSaver> saver_;
   std::unique_ptr<StepDriver> driver_;
   ExpertRuntime* runtime_ = nullptr;  // the driver; null where the plan leaves all to the CPU

@@ -150,7 +150,7 @@ std::optional<MachineRecord> MachineRecord::load(const std::string& path,
   std::optional<MachineRecord> loaded;
   const auto parse_bytes = [&](std::span<const std::byte> bytes) {
     MachineRecord record = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (record.fingerprint == fingerprint) loaded = std::move(record);
+    if (fingerprint.empty() || record.fingerprint == fingerprint) loaded = std::move(record);
   };
   read_state_file(path, kMaxBytes, parse_bytes, warning);
   return loaded;

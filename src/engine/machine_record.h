@@ -39,8 +39,9 @@ struct MachineRecord {
   // In the place of an older one of the same model and mode.
   void add_trial(const TrialRecord& trial);
 
-  // Nothing where there is no file, or it is another machine's: then all is to be measured. Nothing
-  // either where it is damaged or says what no machine can do; `warning` is then one line about it.
+  // Nothing where there is no file, or it is another machine's: then all is to be measured. (Empty:
+  // whose it is, is left to the caller.) Nothing either where it is damaged or says what no machine
+  // can do; `warning` is then one line about it.
   static std::optional<MachineRecord> load(const std::string& path, std::string_view fingerprint,
                                            std::string* warning);
 
