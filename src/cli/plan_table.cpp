@@ -221,7 +221,7 @@ void print_plan(const PlannedModel& model, const policy::Hardware& hardware, con
                 format_bytes(model.shape.mtp_bytes()).c_str());
   }
   print_forecasts(plan);
-  std::printf("\n  Why: %s.\n  Speeds come from a cost model; nothing was measured.\n",
+  std::printf("\n  Why: %s.\n  Speeds come from a cost model; no step was measured.\n",
               plan.reason.c_str());
 }
 

@@ -7,6 +7,8 @@
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "cli/user_folders.h"
+#include "sluice/device.h"
 
 namespace sluice::cli {
 namespace {
@@ -23,8 +25,12 @@ policy::Hardware this_machine() {
   const FreeMemory memory = free_memory();
   machine.ram_free = memory.bytes;
   machine.ram_source = memory.in_container ? "free in this container" : "free on this machine";
-  machine.cpu_gbps = std::min(kGbpsPerCore * machine.n_cores, kMostGbps);
-  machine.cpu_source = cat("estimated: ", kGbpsPerCore, " GB/s a core, at most ", kMostGbps);
+  machine.cpu_gbps = measured_cpu_gbps(machine_path());
+  machine.cpu_source = "measured";
+  if (machine.cpu_gbps == 0.0) {
+    machine.cpu_gbps = std::min(kGbpsPerCore * machine.n_cores, kMostGbps);
+    machine.cpu_source = cat("estimated: ", kGbpsPerCore, " GB/s a core, at most ", kMostGbps);
+  }
   return machine;
 }
 

@@ -1,5 +1,6 @@
 // This machine as the planner sees it: cores, and the RAM that is free for us, within the limits of
-// the container we may be in. Nothing is measured yet: the CPU's rate is an estimate, and says so.
+// the container we may be in. The CPU's rate is what a session measured before, if one did; else it
+// is an estimate, and says so.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

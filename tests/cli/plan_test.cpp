@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/machine_fingerprint.h"
 #include "cli/models.h"
+#include "engine/machine_record.h"
 #include "support/temp_dir.h"
 #include "unit/gguf/file_bytes.h"
 
@@ -132,14 +134,16 @@ TEST_F(PlanOfQwen3, PrintsATableOfOneScreen) {
                            "48 of 48 trunk layers on the GPU", "context 4096", "room for experts",
                            "2.53 MiB for 24 layers", "registered in place", "> expert cache",
                            "all resident           needs 18.1 GiB", "GPU experts, streamed ",
-                           "Why: ", "nothing was measured"}) {
+                           "Why: ", "no step was measured"}) {
     EXPECT_NE(table.find(part), std::string::npos) << part << " is not in\n" << table;
   }
   EXPECT_LT(std::ranges::count(table, '\n'), 40);
 }
 
 TEST_F(PlanOfQwen3, IsForThisMachineUnlessAnotherIsDescribed) {
-  const Outcome outcome = run({"--json"});
+  ProcessOptions unmeasured;
+  unmeasured.environment = {{"XDG_CACHE_HOME", dir_.path()}};
+  const Outcome outcome = run_sluice({"plan", "-m", path_, "--json"}, unmeasured);
   if (outcome.exit_code != 0) {  // a machine with too little RAM for the model: it must say so
     EXPECT_TRUE(refused(outcome, {"of RAM where"}));
     return;
@@ -147,6 +151,26 @@ TEST_F(PlanOfQwen3, IsForThisMachineUnlessAnotherIsDescribed) {
   const Json hardware = Json::parse(outcome.out).at("hardware");
   EXPECT_GE(hardware.at("n_cores"), 1);
   EXPECT_NE(hardware.at("cpu_source").get<std::string>().find("estimated"), std::string::npos);
+}
+
+TEST(Plan, KnowsWhatWasMeasuredOnThisMachine) {
+  const TempDir dir;
+  const std::string model = make_model(dir / "m.gguf");
+  ProcessOptions options;
+  options.environment = {{"XDG_CACHE_HOME", dir.path()}};
+  const auto hardware_after = [&](const std::string& fingerprint) {
+    const engine::MachineRecord record{.fingerprint = fingerprint, .cpu_gbps = 12.5, .trials = {}};
+    record.save(dir / "sluice/machine");
+    const Outcome outcome = run_sluice({"plan", "-m", model, "--json"}, options);
+    EXPECT_TRUE(succeeded(outcome));
+    return Json::parse(outcome.out).at("hardware");
+  };
+  const Json measured = hardware_after(machine_fingerprint("Some GPU, 8 GiB"));
+  EXPECT_EQ(measured.at("cpu_source"), "measured");
+  EXPECT_EQ(measured.at("cpu_gbps"), 12.5);
+
+  const Json other = hardware_after("Some CPU, 3 cores, 1 GiB, Some GPU, 8 GiB");
+  EXPECT_TRUE(other.at("cpu_source").get<std::string>().starts_with("estimated")) << other;
 }
 
 TEST_F(PlanOfQwen3, ObeysWishes) {
