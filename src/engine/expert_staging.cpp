@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kMostAhead = 4;     // layers; each further one is foreseen less well
 constexpr int64_t kLessons = 16;  // before a rank is believed
+constexpr int kParts = 3;         // copies that bring an expert
 
 policy::PrefetchOptions planner_options(const model::Model& model, uint64_t block_bytes) {
   policy::PrefetchOptions options;
@@ -55,9 +57,9 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
       predicted_(device_model.layers().size()) {
   const policy::PrefetchOptions sizes = planner_options(device_model, memory_.n_bytes());
   if (!options.enabled || sizes.n_slots == 0) return;
-  const double copy_seconds =
-      options.delay_us * 1e-6 + static_cast<double>(sizes.slot_bytes) / (options.link_gbps * 1e9);
-  const double n_ahead = std::ceil(copy_seconds / options.layer_seconds);
+  copy_seconds_ = kParts * options.delay_us * 1e-6 +
+                  static_cast<double>(sizes.slot_bytes) / (options.link_gbps * 1e9);
+  const double n_ahead = std::ceil(copy_seconds_ / options.layer_seconds);
   n_ahead_ = n_ahead <= kMostAhead ? static_cast<int>(n_ahead) : 0;
   for (const model::Layer& layer : model_.layers()) layouts_.emplace_back(layer.experts);
   for (int i = 0; i < sizes.n_slots; ++i) {
@@ -96,8 +98,10 @@ void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_
   const LayerId target(layer.value + n_ahead_);
   if (target.value >= model_.config().n_layers || x.n_rows > max_rows_) return;
   predict(ops, target, x);
+  const uint64_t all_reads = demanded_bytes - demand.copied_bytes();
+  const uint64_t reads = all_reads - std::exchange(read_bytes_, all_reads);
   if (host_.is_copyable(target) && demand.is_idle()) {
-    begin_copies(room_on_link(), demanded_bytes);
+    begin_copies(room_on_link(reads), demanded_bytes);
   }
 }
 
@@ -131,10 +135,11 @@ void ExpertStaging::note_arrivals() {
 void ExpertStaging::learn(LayerId layer, std::span<const policy::RoutedExpert> routed) {
   Prediction& p = predicted_[static_cast<size_t>(layer.value)];
   for (size_t i = 0; i < p.experts.size(); ++i) {
+    const bool is_right = contains(routed, p.experts[i]);
+    ++all_.n, all_.n_right += is_right;
     if (!p.was_missing[i]) continue;
     Trust& trust = trust_[i % trust_.size()];
-    ++trust.n;
-    trust.n_right += contains(routed, p.experts[i]);
+    ++trust.n, trust.n_right += is_right;
   }
   p.experts.clear();
   p.was_missing.clear();
@@ -163,17 +168,22 @@ void ExpertStaging::predict(backend::DeviceOps& ops, LayerId layer, backend::Con
   }
 }
 
-// What it can carry until the layer is looked up; nothing while an earlier copy is on it.
-uint64_t ExpertStaging::room_on_link() const {
+// What it can carry until the layer is looked up; nothing while an earlier copy is on it. Where
+// lookups read over it too (this one: read_bytes), until the next one at the earliest.
+uint64_t ExpertStaging::room_on_link(uint64_t read_bytes) const {
   if (std::ranges::find(is_under_way_, true) != is_under_way_.end()) return 0;
-  const double seconds = n_ahead_ * options_.layer_seconds - options_.delay_us * 1e-6;
-  return static_cast<uint64_t>(std::max(0.0, seconds) * options_.link_gbps * 1e9);
+  const double reads = static_cast<double>(read_bytes) / (options_.link_gbps * 1e9);
+  const double seconds =
+      read_bytes_ > 0 ? options_.hits_seconds - reads : n_ahead_ * options_.layer_seconds;
+  return static_cast<uint64_t>(std::max(0.0, seconds) / copy_seconds_) * planner_.slot_bytes();
 }
 
 void ExpertStaging::begin_copies(uint64_t max_bytes, uint64_t demanded_bytes) {
-  // As many of the surest as may turn out wrong together without wasting too much.
+  // As many of the surest as may turn out wrong together without wasting too much. What came too
+  // late was in vain as well: the link carried it twice, or the CPU computed it.
   std::ranges::sort(candidates_, std::greater{}, &policy::PrefetchCandidate::probability);
-  double waste = static_cast<double>(planner_.counts().wasted_bytes);
+  const policy::PrefetchCounts& counts = planner_.counts();
+  auto waste = static_cast<double>(counts.wasted_bytes + counts.late_bytes);
   const double most = options_.max_waste * static_cast<double>(demanded_bytes);
   size_t n = 0;
   for (; n < candidates_.size(); ++n) {

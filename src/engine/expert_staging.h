@@ -4,8 +4,10 @@
 // The lookup takes what is there in time; the rest costs nothing but its bytes.
 //
 // It only uses a link that is idle, only begins what should arrive in time, and lets no more bytes
-// go to waste than a small share of all that the link carried on demand.
-// SPDX-License-Identifier: Apache-2.0
+// go to waste than a small share of all that the link carried on demand. Where the device reads
+// misses over the link itself, a copy must also be over before the next layer can ask for any:
+// there only the shortest time that a layer can take is counted on. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <vector>
@@ -21,6 +23,7 @@ struct StagingOptions {
   double link_gbps = 0.0;
   double delay_us = 0.0;       // of a copy, before its first byte
   double layer_seconds = 0.0;  // how long a layer of a step lasts, about
+  double hits_seconds = 0.0;   // and where it misses nothing, so at least
   double max_waste = 0.015;    // of the bytes that crossed the link on demand
 };
 
@@ -51,6 +54,8 @@ class ExpertStaging {
 
   const policy::PrefetchCounts& counts() const { return planner_.counts(); }
   int64_t n_copies() const { return n_copies_; }
+  // Of the experts that a later layer's router was asked for, those it then routed.
+  double recall() const { return static_cast<double>(all_.n_right) / static_cast<double>(all_.n); }
 
  private:
   struct Prediction {  // of one layer, by rank
@@ -67,7 +72,7 @@ class ExpertStaging {
   void learn(LayerId layer, std::span<const policy::RoutedExpert> routed);
   void finish_layer();
   void predict(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x);
-  uint64_t room_on_link() const;
+  uint64_t room_on_link(uint64_t read_bytes) const;
   void begin_copies(uint64_t max_bytes, uint64_t demanded_bytes);
 
   const model::Model& model_;
@@ -75,8 +80,10 @@ class ExpertStaging {
   const policy::ExpertCache& cache_;
   backend::Stream& copies_;
   StagingOptions options_;
-  int max_rows_;     // wider steps foresee nothing
-  int n_ahead_ = 0;  // layers; 0: off
+  int max_rows_;               // wider steps foresee nothing
+  int n_ahead_ = 0;            // layers; 0: off
+  double copy_seconds_ = 0.0;  // of the largest expert
+  uint64_t read_bytes_ = 0;    // by the device's lookups so far
   DeviceBlock memory_;
   policy::PrefetchPlanner planner_;
   std::vector<std::byte*> slots_;
@@ -86,8 +93,9 @@ class ExpertStaging {
   std::vector<backend::StagedSlot> views_;
   std::vector<backend::ExpertLayout> layouts_;  // by layer
   std::vector<Prediction> predicted_;           // by layer
-  std::vector<Trust> trust_;                    // by rank
-  backend::Buffer prediction_memory_;           // mapped: the device writes, the host reads
+  std::vector<Trust> trust_;                    // by rank, of those missing
+  Trust all_;
+  backend::Buffer prediction_memory_;  // mapped: the device writes, the host reads
   backend::RoutingView prediction_;
   std::vector<policy::PrefetchCandidate> candidates_;
   LayerId last_layer_;

@@ -60,6 +60,7 @@ class PrefetchPlanner {
   void routed(LayerId layer, std::span<const RoutedExpert> routed);
 
   int n_free() const;
+  uint64_t slot_bytes() const { return options_.slot_bytes; }
   const PrefetchCounts& counts() const { return counts_; }
 
  private:

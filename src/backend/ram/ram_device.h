@@ -19,6 +19,13 @@ namespace sluice::backend {
 
 enum class Clock { wall, virtual_time };
 
+// What crosses the link: when it was asked for, and from when to when the link is taken by it.
+struct LinkUse {
+  const std::byte* to = nullptr;  // null: a read by the device's work
+  uint64_t n_bytes = 0;
+  double asked_at = 0.0, begins_at = 0.0, ends_at = 0.0;
+};
+
 struct RamDeviceOptions {
   uint64_t n_bytes = 0;  // of its own memory
   double link_gbps = 25.0;
@@ -39,6 +46,9 @@ struct RamDeviceOptions {
   // Tests inject faults here: called before every copy with the number of those before it; what it
   // throws is what the copy ends with.
   std::function<void(int64_t n_before)> before_copy;
+
+  // Told of all that crosses the link, in its order, one at a time; may not ask the device.
+  std::function<void(const LinkUse&)> on_link_use = {};
 };
 
 class RamDevice final : public Device {

@@ -32,11 +32,12 @@ void wait_until(double seconds) {
 
 }  // namespace
 
-double RamDevice::Shared::book_link(double now, uint64_t n_bytes) {
+double RamDevice::Shared::book_link(double now, uint64_t n_bytes, const std::byte* to) {
   const std::lock_guard lock(mutex);
   const double start = std::max(now, link_free_at);
   link_free_at =
       start + options.delay_us * 1e-6 + static_cast<double>(n_bytes) / (options.link_gbps * 1e9);
+  if (options.on_link_use) options.on_link_use({to, n_bytes, now, start, link_free_at});
   return link_free_at;
 }
 
@@ -57,7 +58,7 @@ double RamDevice::Shared::now() {
 
 double RamDevice::now() const { return shared_->now(); }
 
-double RamDevice::cross_link(uint64_t n_bytes) { return shared_->book_link(now(), n_bytes); }
+double RamDevice::cross_link(uint64_t n_bytes) { return shared_->book_link(now(), n_bytes, nullptr); }
 
 void RamDevice::stand_until(double seconds) {
   if (shared_->options.clock == Clock::wall) {
@@ -153,7 +154,7 @@ void RamStream::copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes)
     seconds_ += 2.0 * static_cast<double>(n_bytes) / (device_->options.device_gbps * 1e9);
     return;
   }
-  const double done_at = device_->book_link(is_wall ? wall_seconds() : seconds_, n_bytes);
+  const double done_at = device_->book_link(is_wall ? wall_seconds() : seconds_, n_bytes, to);
   std::memcpy(to, from, n_bytes);
   if (is_wall) {
     wait_until(done_at);

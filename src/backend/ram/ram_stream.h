@@ -19,7 +19,7 @@ struct RamDevice::Shared {
   explicit Shared(RamDeviceOptions o) : options(std::move(o)) {}
 
   // When a copy that could begin at `now` is done, one after another on the link.
-  double book_link(double now, uint64_t n_bytes);
+  double book_link(double now, uint64_t n_bytes, const std::byte* to);
   bool owns(std::span<const std::byte> bytes);
   // As the calling work's stream has reached it; to others, as far as the host has waited.
   double now();
