@@ -38,8 +38,8 @@ constexpr double kDelayUs = 2.0;        // of a copy; an expert is three
 struct Settings {
   std::vector<double> links = {3, 6, 12, 25, 55};  // GB/s
   double cpu_gbps = 60.0, gpu_gbps = 500.0;
-  double budget = 50.0;   // % of all experts
-  double weights = 0.15;  // standard deviation, times the root of the width
+  double budget = 30.0;   // % of all experts
+  double weights = 0.03;  // standard deviation, times the root of the width
   int n_tokens = 512;     // of which the first half warms the cache
   int n_layers = 6, n_experts = 64, n_used = 6;
   bool is_wall = false;
@@ -246,28 +246,30 @@ class Table {
   }
 
  private:
-  static int64_t n_copies(const Result& r) {
-    return r.stats.n_copies + r.stats.total().n_link + r.stats.n_prefetched;
+  // Copies for misses, which on demand are as many as these.
+  static double of_misses(const Result& r) {
+    const LayerStats all = r.stats.total();
+    return per(static_cast<double>(all.n_link + r.stats.n_prefetched), all.n_calls() - all.n_hits);
   }
 
   void print_row(double link_gbps, bool is_forced, const Mode& mode, const Result& r,
                  const Result& alone) const {
     const int64_t n = r.stats.n_tokens;
     const LayerStats all = r.stats.total();
-    const double copies = per(static_cast<double>(n_copies(r)), n);
-    std::printf("| %g | %s | %s | %.1f | %.2f | ", link_gbps, is_forced ? "trace" : "own",
-                mode.name, 100.0 * per(static_cast<double>(all.n_hits), all.n_calls()), copies);
+    const double copies =
+        per(static_cast<double>(r.stats.n_copies + all.n_link + r.stats.n_prefetched), n);
+    std::printf("| %g | %s | %s | %.1f | %.2f | %.2f | ", link_gbps, is_forced ? "trace" : "own",
+                mode.name, 100.0 * per(static_cast<double>(all.n_hits), all.n_calls()), copies,
+                of_misses(r));
     if (mode.ahead == Ahead::none) {
-      std::printf("| | ");
+      std::printf("| ");
     } else {
       const auto part = [&](uint64_t bytes) {
         const uint64_t done = r.stats.useful_bytes + r.stats.late_bytes + r.stats.wasted_bytes;
         return 100.0 * per(static_cast<double>(bytes), static_cast<int64_t>(done));
       };
-      std::printf("%.3f | %.2f: %.0f, %.0f, %.0f | ",
-                  per(static_cast<double>(n_copies(r)), n_copies(alone)),
-                  per(static_cast<double>(r.stats.n_prefetched), n), part(r.stats.useful_bytes),
-                  part(r.stats.late_bytes), part(r.stats.wasted_bytes));
+      std::printf("%.2f: %.0f, %.0f, %.0f | ", per(static_cast<double>(r.stats.n_prefetched), n),
+                  part(r.stats.useful_bytes), part(r.stats.late_bytes), part(r.stats.wasted_bytes));
     }
     std::printf("%.1f | %.0f | ", copies * kExpertBytes * 1e-6, per(r.seconds * 1e6, n));
     if (mode.ahead == Ahead::none) {
@@ -348,10 +350,9 @@ void print_all(const Settings& s) {
       "%d tokens after as many to warm up\n\n",
       s.n_layers, s.n_experts, s.n_used, s.budget, s.gpu_gbps, s.cpu_gbps, s.n_tokens / 2);
   std::puts(
-      "| link GB/s | routing | mode | hit % | copies/token | x without | ahead/token: useful, "
-      "late, "
-      "wasted % | MB/token | us/token | % | waits us | demand behind it: times, longest us | "
-      "recall % |");
+      "| link GB/s | routing | mode | hit % | copies/token | for misses, of them | ahead/token: "
+      "useful, late, wasted % | MB/token | us/token | by prefetch % | waits us | demand behind it: "
+      "times, longest us | recall % |");
   std::puts("|---:|---|---|---:|---:|---:|---|---:|---:|---:|---:|---|---:|");
   Table table(lab, s);
   for (const double link : s.links) table.print_link(link);

@@ -35,9 +35,8 @@ void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
       .link_share = p_.host.is_readable(layer) ? p_.link_share : nullptr,
       .log = &log_.layer(layer)};
   p_.ops.find_experts(experts_of(p_, layer), lookup, a, routing);
-  log_.demanded_bytes += log_.layer(layer).link_bytes;
   p_.staging.layer_routed(p_.ops, layer, log_.step(), log_.routed(layer), x, p_.demand,
-                          log_.demanded_bytes + p_.demand.copied_bytes());
+                          log_.layer(layer));
 }
 
 void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,

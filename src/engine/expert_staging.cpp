@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "base/error.h"
 
@@ -87,7 +86,7 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
 void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_t step,
                                  std::span<const policy::RoutedExpert> routed,
                                  backend::ConstRowsView x, const ExpertCopies& demand,
-                                 uint64_t demanded_bytes) {
+                                 const backend::LayerLog& found) {
   if (!is_on()) return;
   step_ = step;
   finish_layer();  // the one before: its experts are computed
@@ -95,14 +94,16 @@ void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_
   learn(layer, routed);
   last_layer_ = layer;
   last_routed_.assign(routed.begin(), routed.end());
+  const int64_t n_missed = found.n_staged + found.n_link + found.n_cpu;
+  missed_bytes_ +=
+      static_cast<uint64_t>(n_missed) * layouts_[static_cast<size_t>(layer.value)].n_bytes;
+  read_bytes_ += found.link_bytes;
   const LayerId target(layer.value + n_ahead_);
-  if (target.value >= model_.config().n_layers || x.n_rows > max_rows_) return;
+  const bool is_last = target.value >= model_.config().n_layers;
+  const bool has_room = read_bytes_ == 0 || options_.hits_seconds >= copy_seconds_;
+  if (!has_room || is_last || x.n_rows > max_rows_) return;
   predict(ops, target, x);
-  const uint64_t all_reads = demanded_bytes - demand.copied_bytes();
-  const uint64_t reads = all_reads - std::exchange(read_bytes_, all_reads);
-  if (host_.is_copyable(target) && demand.is_idle()) {
-    begin_copies(room_on_link(reads), demanded_bytes);
-  }
+  if (host_.is_copyable(target) && demand.is_idle()) begin_copies(room_on_link(found.link_bytes));
 }
 
 void ExpertStaging::end_step() {
@@ -178,18 +179,19 @@ uint64_t ExpertStaging::room_on_link(uint64_t read_bytes) const {
   return static_cast<uint64_t>(std::max(0.0, seconds) / copy_seconds_) * planner_.slot_bytes();
 }
 
-void ExpertStaging::begin_copies(uint64_t max_bytes, uint64_t demanded_bytes) {
-  // As many of the surest as may turn out wrong together without wasting too much. What came too
-  // late was in vain as well: the link carried it twice, or the CPU computed it.
+void ExpertStaging::begin_copies(uint64_t max_bytes) {
+  // As many of the surest as may turn out wrong together before the link carries too much. What
+  // came in time replaces a read, or work of the CPU; what came late does not.
   std::ranges::sort(candidates_, std::greater{}, &policy::PrefetchCandidate::probability);
   const policy::PrefetchCounts& counts = planner_.counts();
-  auto waste = static_cast<double>(counts.wasted_bytes + counts.late_bytes);
-  const double most = options_.max_waste * static_cast<double>(demanded_bytes);
+  auto carried = static_cast<double>(read_bytes_ + counts.useful_bytes + counts.late_bytes +
+                                     counts.wasted_bytes);
+  const double most = (1.0 + options_.max_waste) * static_cast<double>(missed_bytes_);
   size_t n = 0;
   for (; n < candidates_.size(); ++n) {
     const auto layer = static_cast<size_t>(candidates_[n].key.layer.value);
-    waste += (1.0 - candidates_[n].probability) * static_cast<double>(layouts_[layer].n_bytes);
-    if (waste > most) break;
+    carried += (1.0 - candidates_[n].probability) * static_cast<double>(layouts_[layer].n_bytes);
+    if (carried > most) break;
   }
   candidates_.resize(n);
   for (const policy::PrefetchCopy& copy : planner_.plan(candidates_, cache_, max_bytes)) {

@@ -3,13 +3,14 @@
 // copied into one of a few staging slots, with a flag that names step, layer and expert behind it.
 // The lookup takes what is there in time; the rest costs nothing but its bytes.
 //
-// It only uses a link that is idle, only begins what should arrive in time, and lets no more bytes
-// go to waste than a small share of all that the link carried on demand. Where the device reads
-// misses over the link itself, a copy must also be over before the next layer can ask for any:
-// there only the shortest time that a layer can take is counted on. SPDX-License-Identifier:
-// Apache-2.0
+// It only uses a link that is idle, only begins what should arrive in time, and with what lookups
+// read the link carries hardly more than if every miss were copied on demand. Where lookups do read
+// over it, a copy must be over before the next layer can ask for any: there only the shortest time
+// that a layer can take is counted on.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "backend/device_ops.h"
@@ -24,7 +25,7 @@ struct StagingOptions {
   double delay_us = 0.0;       // of a copy, before its first byte
   double layer_seconds = 0.0;  // how long a layer of a step lasts, about
   double hits_seconds = 0.0;   // and where it misses nothing, so at least
-  double max_waste = 0.015;    // of the bytes that crossed the link on demand
+  double max_waste = 0.015;    // beyond the bytes that were missed, of these
 };
 
 class ExpertStaging {
@@ -38,10 +39,10 @@ class ExpertStaging {
   bool is_on() const { return n_ahead_ > 0; }
 
   // By the device's work, after a layer's experts were found and before they are computed: what it
-  // routed, and the input of its experts before any norm.
+  // routed, the input of its experts before any norm, and where they were found.
   void layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_t step,
                     std::span<const policy::RoutedExpert> routed, backend::ConstRowsView x,
-                    const ExpertCopies& demand, uint64_t demanded_bytes);
+                    const ExpertCopies& demand, const backend::LayerLog& found);
 
   // After a step, when the device's work is done.
   void end_step();
@@ -55,7 +56,9 @@ class ExpertStaging {
   const policy::PrefetchCounts& counts() const { return planner_.counts(); }
   int64_t n_copies() const { return n_copies_; }
   // Of the experts that a later layer's router was asked for, those it then routed.
-  double recall() const { return static_cast<double>(all_.n_right) / static_cast<double>(all_.n); }
+  double recall() const {
+    return static_cast<double>(all_.n_right) / static_cast<double>(std::max<int64_t>(all_.n, 1));
+  }
 
  private:
   struct Prediction {  // of one layer, by rank
@@ -73,7 +76,7 @@ class ExpertStaging {
   void finish_layer();
   void predict(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x);
   uint64_t room_on_link(uint64_t read_bytes) const;
-  void begin_copies(uint64_t max_bytes, uint64_t demanded_bytes);
+  void begin_copies(uint64_t max_bytes);
 
   const model::Model& model_;
   HostExperts& host_;
@@ -84,6 +87,7 @@ class ExpertStaging {
   int n_ahead_ = 0;            // layers; 0: off
   double copy_seconds_ = 0.0;  // of the largest expert
   uint64_t read_bytes_ = 0;    // by the device's lookups so far
+  uint64_t missed_bytes_ = 0;  // by all lookups, whoever took them
   DeviceBlock memory_;
   policy::PrefetchPlanner planner_;
   std::vector<std::byte*> slots_;

@@ -31,7 +31,6 @@ class RoutingLog {
   }
   int n_layers() const { return static_cast<int>(routed_.size()); }
   backend::LayerLog& layer(LayerId layer) { return layers_[static_cast<size_t>(layer.value)]; }
-  uint64_t demanded_bytes = 0;  // over the link, by lookups so far
 
  private:
   uint32_t step_ = 0;

@@ -29,7 +29,11 @@ struct Place {
 
 // Copies that are always in time, on a link that is always idle.
 inline StagingOptions eager_staging() {
-  return {.enabled = true, .link_gbps = 100.0, .layer_seconds = 1.0, .max_waste = 100.0};
+  return {.enabled = true,
+          .link_gbps = 100.0,
+          .layer_seconds = 1.0,
+          .hits_seconds = 1.0,
+          .max_waste = 100.0};
 }
 
 inline policy::CacheOptions cache_options(const policy::ModelShape& shape, const Place& place) {
