@@ -100,7 +100,7 @@ TEST(PrefetchRuntime, CopiesHardlyMoreThanIsMissed) {
     EXPECT_GT(with.n_useful, 0.02 * with.n_missed);
     EXPECT_LE(with.n_read + with.n_ahead, 1.02 * with.n_missed);
   }
-  const Moved naive = decode(m, {200.0, 1.0, Ahead::naive, 0.8});
+  const Moved naive = decode(m, {25.0, 1.0, Ahead::naive});
   EXPECT_GT(naive.n_read + naive.n_ahead, 1.2 * naive.n_missed);
 }
 
