@@ -174,7 +174,8 @@ Result Lab::run(const Mode& mode, double link_gbps, bool is_forced, double layer
                        .link_gbps = 1e6,
                        .layer_seconds = 1.0,
                        .hits_seconds = 1.0,
-                       .max_waste = 1e9};
+                       .max_waste = 1e6,
+                       .copy_cost = 0.0};
   }
   size_t at = 0;
   if (is_forced) {

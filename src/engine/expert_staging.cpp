@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 
@@ -12,10 +13,13 @@ namespace {
 
 constexpr int kMostAhead = 4;     // layers; each further one is foreseen less well
 constexpr int64_t kLessons = 16;  // before a rank is believed
+constexpr uint32_t kRests = 16;   // steps
 constexpr int kParts = 3;         // copies that bring an expert
 
-policy::PrefetchOptions planner_options(const model::Model& model, uint64_t block_bytes) {
+policy::PrefetchOptions planner_options(const model::Model& model, uint64_t block_bytes,
+                                        double copy_cost) {
   policy::PrefetchOptions options;
+  options.copy_cost = copy_cost;
   const model::Config& c = model.config();
   options.shape = {.n_layers = c.n_layers,
                    .n_experts = c.n_experts,
@@ -52,9 +56,10 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
       options_(options),
       max_rows_(max_rows),
       memory_(std::move(memory)),
-      planner_(planner_options(device_model, memory_.n_bytes())),
+      planner_(planner_options(device_model, memory_.n_bytes(), options.copy_cost)),
       predicted_(device_model.layers().size()) {
-  const policy::PrefetchOptions sizes = planner_options(device_model, memory_.n_bytes());
+  const policy::PrefetchOptions sizes =
+      planner_options(device_model, memory_.n_bytes(), options.copy_cost);
   if (!options.enabled || sizes.n_slots == 0) return;
   copy_seconds_ = kParts * options.delay_us * 1e-6 +
                   static_cast<double>(sizes.slot_bytes) / (options.link_gbps * 1e9);
@@ -94,14 +99,19 @@ void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_
   learn(layer, routed);
   last_layer_ = layer;
   last_routed_.assign(routed.begin(), routed.end());
-  const int64_t n_missed = found.n_staged + found.n_link + found.n_cpu;
-  missed_bytes_ +=
-      static_cast<uint64_t>(n_missed) * layouts_[static_cast<size_t>(layer.value)].n_bytes;
-  read_bytes_ += found.link_bytes;
+  has_reads_ |= found.link_bytes > 0;
+  // On demand every miss would be a copy. Whoever took it instead leaves room for copies in vain,
+  // but not for long: a bad hour may not live on what a good one spared.
+  const auto expert_bytes = static_cast<double>(layouts_[static_cast<size_t>(layer.value)].n_bytes);
+  const double missed = expert_bytes * (found.n_staged + found.n_link + found.n_cpu);
+  const double carried = static_cast<double>(found.link_bytes + settled_bytes() -
+                                             std::exchange(settled_, settled_bytes()));
+  spare_bytes_ = std::min(spare_bytes_ + (1.0 + options_.max_waste) * missed - carried,
+                          static_cast<double>(memory_.n_bytes()));
   const LayerId target(layer.value + n_ahead_);
   const bool is_last = target.value >= model_.config().n_layers;
-  const bool has_room = read_bytes_ == 0 || options_.hits_seconds >= copy_seconds_;
-  if (!has_room || is_last || x.n_rows > max_rows_) return;
+  const bool has_room = !has_reads_ || options_.hits_seconds >= copy_seconds_;
+  if (!has_room || !is_asking() || is_last || x.n_rows > max_rows_) return;
   predict(ops, target, x);
   if (host_.is_copyable(target) && demand.is_idle()) begin_copies(room_on_link(found.link_bytes));
 }
@@ -125,6 +135,12 @@ void ExpertStaging::finish_layer() {
   last_routed_.clear();
 }
 
+// Copies whose layer has been.
+uint64_t ExpertStaging::settled_bytes() const {
+  const policy::PrefetchCounts& counts = planner_.counts();
+  return counts.useful_bytes + counts.late_bytes + counts.wasted_bytes;
+}
+
 void ExpertStaging::note_arrivals() {
   for (size_t i = 0; i < slots_.size(); ++i) {
     if (!is_under_way_[i] || flags_[i]->value() != keys_[i]) continue;
@@ -144,6 +160,13 @@ void ExpertStaging::learn(LayerId layer, std::span<const policy::RoutedExpert> r
   }
   p.experts.clear();
   p.was_missing.clear();
+}
+
+// Asking costs a router's time. Where no rank is right often enough, only now and then.
+bool ExpertStaging::is_asking() const {
+  return step_ % kRests == 0 || std::ranges::any_of(trust_, [&](const Trust& trust) {
+           return trust.n < kLessons || trust.probability() > options_.copy_cost;
+         });
 }
 
 // The later layer's router, on the state as it is now.
@@ -175,23 +198,19 @@ uint64_t ExpertStaging::room_on_link(uint64_t read_bytes) const {
   if (std::ranges::find(is_under_way_, true) != is_under_way_.end()) return 0;
   const double reads = static_cast<double>(read_bytes) / (options_.link_gbps * 1e9);
   const double seconds =
-      read_bytes_ > 0 ? options_.hits_seconds - reads : n_ahead_ * options_.layer_seconds;
+      has_reads_ ? options_.hits_seconds - reads : n_ahead_ * options_.layer_seconds;
   return static_cast<uint64_t>(std::max(0.0, seconds) / copy_seconds_) * planner_.slot_bytes();
 }
 
 void ExpertStaging::begin_copies(uint64_t max_bytes) {
-  // As many of the surest as may turn out wrong together before the link carries too much. What
-  // came in time replaces a read, or work of the CPU; what came late does not.
+  // As many of the surest as may turn out wrong together before the link carries too much.
   std::ranges::sort(candidates_, std::greater{}, &policy::PrefetchCandidate::probability);
-  const policy::PrefetchCounts& counts = planner_.counts();
-  auto carried = static_cast<double>(read_bytes_ + counts.useful_bytes + counts.late_bytes +
-                                     counts.wasted_bytes);
-  const double most = (1.0 + options_.max_waste) * static_cast<double>(missed_bytes_);
+  double in_vain = 0.0;
   size_t n = 0;
   for (; n < candidates_.size(); ++n) {
     const auto layer = static_cast<size_t>(candidates_[n].key.layer.value);
-    carried += (1.0 - candidates_[n].probability) * static_cast<double>(layouts_[layer].n_bytes);
-    if (carried > most) break;
+    in_vain += (1.0 - candidates_[n].probability) * static_cast<double>(layouts_[layer].n_bytes);
+    if (in_vain > spare_bytes_) break;
   }
   candidates_.resize(n);
   for (const policy::PrefetchCopy& copy : planner_.plan(candidates_, cache_, max_bytes)) {

@@ -26,6 +26,7 @@ struct StagingOptions {
   double layer_seconds = 0.0;  // how long a layer of a step lasts, about
   double hits_seconds = 0.0;   // and where it misses nothing, so at least
   double max_waste = 0.015;    // beyond the bytes that were missed, of these
+  double copy_cost = 0.4;      // as PrefetchOptions: what the CPU's workers lose to a copy
 };
 
 class ExpertStaging {
@@ -71,6 +72,8 @@ class ExpertStaging {
     double probability() const;
   };
 
+  uint64_t settled_bytes() const;
+  bool is_asking() const;
   void note_arrivals();
   void learn(LayerId layer, std::span<const policy::RoutedExpert> routed);
   void finish_layer();
@@ -86,8 +89,9 @@ class ExpertStaging {
   int max_rows_;               // wider steps foresee nothing
   int n_ahead_ = 0;            // layers; 0: off
   double copy_seconds_ = 0.0;  // of the largest expert
-  uint64_t read_bytes_ = 0;    // by the device's lookups so far
-  uint64_t missed_bytes_ = 0;  // by all lookups, whoever took them
+  uint64_t settled_ = 0;       // settled_bytes() when last seen
+  bool has_reads_ = false;     // lookups use the link too
+  double spare_bytes_ = 0.0;   // that the link may carry in vain
   DeviceBlock memory_;
   policy::PrefetchPlanner planner_;
   std::vector<std::byte*> slots_;

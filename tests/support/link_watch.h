@@ -1,10 +1,11 @@
-// Watches what crosses the link of a RAM device, and tells demand from what comes ahead: how much
-// of each, and how long demand stood behind copies that nobody had asked for yet.
+// Watches what crosses the link of a RAM device, and tells demand from what comes ahead: how often
+// demand stood behind copies that nobody had asked for yet, and how long.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
 #include <deque>
+#include <mutex>
 
 #include "backend/ram/ram_device.h"
 
@@ -20,37 +21,40 @@ class LinkWatch {
     return [this](const backend::LinkUse& use) { note(use); };
   }
 
-  int64_t n_delayed() const { return n_delayed_; }   // demands that stood behind a copy ahead,
-  double delay() const { return delay_; }            // for how many seconds in all,
-  double longest_delay() const { return longest_; }  // and at most
+  // Demands that stood behind a copy ahead, and for how many seconds at most.
+  int64_t n_delayed() const {
+    const std::lock_guard lock(mutex_);
+    return n_delayed_;
+  }
+  double longest_delay() const {
+    const std::lock_guard lock(mutex_);
+    return longest_;
+  }
 
  private:
   void note(const backend::LinkUse& use) {
-    const bool is_ahead = begin_ <= use.to && use.to < end_ && use.to;
-    // What ended before this was asked for delays no later demand of the same stream; others ask a
-    // little earlier at most.
-    while (ahead_.size() > kKept) ahead_.pop_front();
-    if (is_ahead) {
+    const std::lock_guard lock(mutex_);
+    if (use.to && begin_ <= use.to && use.to < end_) {
       ahead_.push_back(use);
+      if (ahead_.size() > kKept) ahead_.pop_front();
       return;
     }
-    double waited = 0.0;
+    double waited = 0.0;  // of the time from its request to its beginning
     for (const backend::LinkUse& a : ahead_) {
       waited +=
           std::max(0.0, std::min(a.ends_at, use.begins_at) - std::max(a.begins_at, use.asked_at));
     }
-    if (waited <= 0.0) return;
-    ++n_delayed_;
-    delay_ += waited;
+    n_delayed_ += waited > 0.0;
     longest_ = std::max(longest_, waited);
   }
 
-  static constexpr size_t kKept = 64;
+  static constexpr size_t kKept = 64;  // more than can be waited for at a time
   const std::byte* begin_ = nullptr;
   const std::byte* end_ = nullptr;
-  std::deque<backend::LinkUse> ahead_;
+  mutable std::mutex mutex_;
+  std::deque<backend::LinkUse> ahead_;  // the newest
   int64_t n_delayed_ = 0;
-  double delay_ = 0.0, longest_ = 0.0;
+  double longest_ = 0.0;
 };
 
 }  // namespace sluice::test

@@ -33,7 +33,8 @@ inline StagingOptions eager_staging() {
           .link_gbps = 100.0,
           .layer_seconds = 1.0,
           .hits_seconds = 1.0,
-          .max_waste = 100.0};
+          .max_waste = 100.0,
+          .copy_cost = 0.0};
 }
 
 inline policy::CacheOptions cache_options(const policy::ModelShape& shape, const Place& place) {

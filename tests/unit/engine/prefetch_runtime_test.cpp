@@ -65,7 +65,8 @@ Place place_of(const policy::ModelShape& shape, const Case& c) {
                      .link_gbps = 1e6,
                      .layer_seconds = 1.0,
                      .hits_seconds = 1.0,
-                     .max_waste = 1e6};
+                     .max_waste = 1e6,
+                     .copy_cost = 0.0};
   }
   return place;
 }
