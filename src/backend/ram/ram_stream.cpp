@@ -58,7 +58,9 @@ double RamDevice::Shared::now() {
 
 double RamDevice::now() const { return shared_->now(); }
 
-double RamDevice::cross_link(uint64_t n_bytes) { return shared_->book_link(now(), n_bytes, nullptr); }
+double RamDevice::cross_link(uint64_t n_bytes) {
+  return shared_->book_link(now(), n_bytes, nullptr);
+}
 
 void RamDevice::stand_until(double seconds) {
   if (shared_->options.clock == Clock::wall) {
