@@ -63,6 +63,14 @@ struct DeviceOptions {
 // where there is nothing.
 double measured_cpu_gbps(const std::string& machine_path);
 
+// How fast a model ran there in the modes that were tried, of a model's name and size.
+struct MeasuredSpeed {
+  std::string mode_key;
+  double decode = 0.0;  // tokens/s
+};
+std::vector<MeasuredSpeed> measured_speeds(const std::string& machine_path, const std::string& name,
+                                           uint64_t file_bytes);
+
 // What a session made of it.
 struct PlacementInfo {
   std::string device;    // its name

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "backend/cpu/host_memory.h"
 #include "backend/ram/ram_ops.h"
+#include "base/check.h"
 #include "base/error.h"
 #include "base/machine_fingerprint.h"
 #include "base/random.h"
@@ -98,14 +98,13 @@ class CopyRing {
 };
 
 // Experts of a layer that one row might have chosen. The shared one is not among them.
-struct Choice {
+struct ChosenExperts {
   backend::ExpertsView experts;
   LayerId layer;
   std::vector<backend::ExpertPair> pairs;
   std::vector<const std::byte*> table;  // where they stand on the device
 
-  uint64_t expert_bytes() const { return backend::ExpertLayout(experts).n_bytes; }
-  uint64_t n_bytes() const { return pairs.size() * expert_bytes(); }
+  uint64_t n_bytes() const { return pairs.size() * backend::ExpertLayout(experts).n_bytes; }
 };
 
 class Calibration {
@@ -122,14 +121,15 @@ class Calibration {
 
  private:
   double next_share() { return std::max(end_ - now(), 0.0) / n_shares_--; }
-  Choice choose(int n_experts);
+  ChosenExperts choose(int n_experts);
   backend::MailboxShape mailbox_shape() const { return {1, 1, model_.config().d_model}; }
-  void compute(const Choice& choice) {
+  void compute(const ChosenExperts& choice) {
     cpu_.compute(choice.experts, choice.pairs, input_, out_.data());
   }
   void measure_both(CopyRing& ring, backend::Stream& stream);
   void copy_to_device(const backend::ExpertInputView& to, backend::Stream& stream) const;
-  std::vector<Choice> copy_experts(std::byte* room, uint64_t n_bytes, backend::Stream& stream);
+  std::vector<ChosenExperts> copy_experts(std::byte* room, uint64_t n_bytes,
+                                          backend::Stream& stream);
 
   const model::Model& model_;
   const int n_used_;
@@ -163,13 +163,13 @@ Calibration::Calibration(const model::Model& model, backend::RamDevice& device, 
   if (input_.q) quant::quantize_activation(x, input_.q, input_.d, input_.y);
 }
 
-Choice Calibration::choose(int n_experts) {
+ChosenExperts Calibration::choose(int n_experts) {
   const auto random_below = [this](size_t n) {
     return static_cast<int32_t>(random_bits(kSeed, n_random_++) % n);
   };
   const model::Layer& layer =
       model_.layers()[static_cast<size_t>(random_below(model_.layers().size()))];
-  Choice choice{layer.experts, layer.id, {}, {}};
+  ChosenExperts choice{layer.experts, layer.id, {}, {}};
   choice.experts.shared_gate = {};
   while (std::ssize(choice.pairs) < n_experts) {
     const int32_t e = random_below(static_cast<size_t>(layer.experts.gate.n_mats));
@@ -183,7 +183,7 @@ Choice Calibration::choose(int n_experts) {
 void Calibration::measure_cpu() {
   std::vector<double> rates, seconds;
   repeat_for(next_share(), [&] {
-    const Choice choice = choose(n_used_);
+    const ChosenExperts choice = choose(n_used_);
     seconds.push_back(seconds_of([&] { compute(choice); }));
     rates.push_back(gbps(choice.n_bytes(), seconds.back()));
   });
@@ -192,8 +192,8 @@ void Calibration::measure_cpu() {
 }
 
 void Calibration::measure_link() {
-  const auto stream = device_.make_stream("calibration");
   CopyRing ring(device_);
+  const auto stream = device_.make_stream("calibration");
   const double share = next_share();
   if (ring.copy_bytes() == 0) return;
   std::vector<double> rates;
@@ -224,7 +224,7 @@ void Calibration::measure_both(CopyRing& ring, backend::Stream& stream) {
       for (uint64_t i = 0; i < n_copies; ++i) ring.copy(stream);
       stream.record(*end_of_copies);
       do {
-        const Choice choice = choose(n_used_);
+        const ChosenExperts choice = choose(n_used_);
         compute(choice);
         cpu_bytes += choice.n_bytes();
       } while (!end_of_copies->is_done());
@@ -251,11 +251,11 @@ void Calibration::copy_to_device(const backend::ExpertInputView& to,
 }
 
 // A few choices, as there is room for them; where there is room for none, a part of one.
-std::vector<Choice> Calibration::copy_experts(std::byte* room, uint64_t n_bytes,
-                                              backend::Stream& stream) {
-  std::vector<Choice> all;
+std::vector<ChosenExperts> Calibration::copy_experts(std::byte* room, uint64_t n_bytes,
+                                                     backend::Stream& stream) {
+  std::vector<ChosenExperts> all;
   while (all.size() < kMostChoices) {
-    Choice choice = choose(n_used_);
+    ChosenExperts choice = choose(n_used_);
     const backend::ExpertLayout layout(choice.experts);
     const uint64_t slot_bytes = policy::slot_bytes(layout.n_bytes);
     const uint64_t n_fitting = std::min(n_bytes / slot_bytes, choice.pairs.size());
@@ -282,14 +282,11 @@ std::vector<Choice> Calibration::copy_experts(std::byte* room, uint64_t n_bytes,
 
 void Calibration::measure_device() {
   const double share = next_share();
-  const auto stream = device_.make_stream("calibration");
   const backend::Allocate own_memory = [this](uint64_t n) {
     return device_.allocate(MemoryKind::device, n);
   };
   const ActivationsBuffer activations(own_memory, model_, 1);
   const backend::ExpertInputView input = activations.view(1).expert_input;
-  copy_to_device(input, *stream);
-
   uint64_t largest = 0;
   for (const model::Layer& layer : model_.layers()) {
     largest = std::max(largest, policy::slot_bytes(backend::ExpertLayout(layer.experts).n_bytes));
@@ -299,12 +296,14 @@ void Calibration::measure_device() {
   const uint64_t wish = std::max(kRingBytes, static_cast<uint64_t>(n_used_) * largest);
   const backend::Buffer room =
       allocate_some(device_, MemoryKind::device, std::min(wish, crossing), largest);
-  const std::vector<Choice> choices = copy_experts(room.data(), room.n_bytes(), *stream);
+  const auto stream = device_.make_stream("calibration");  // ends before what its work uses
+  copy_to_device(input, *stream);
+  const std::vector<ChosenExperts> choices = copy_experts(room.data(), room.n_bytes(), *stream);
   stream->finish();
   if (choices.empty()) return;
 
   uint64_t n_bytes = 0;
-  for (const Choice& choice : choices) n_bytes += choice.n_bytes();
+  for (const ChosenExperts& choice : choices) n_bytes += choice.n_bytes();
   backend::Mailbox mailbox(device_, mailbox_shape());
   ThreadPool device_threads(ExpertRuntimeOptions{}.n_device_threads);
   const auto ops = backend::make_ram_ops(device_, device_threads, mailbox);
@@ -312,7 +311,7 @@ void Calibration::measure_device() {
   repeat_for(share / 2, [&] {
     const double seconds = seconds_of([&] {
       stream->run([&] {
-        for (const Choice& choice : choices) {
+        for (const ChosenExperts& choice : choices) {
           ops->compute_pairs(choice.experts, choice.pairs, input);
         }
       });
@@ -332,7 +331,7 @@ void Calibration::measure_handshake() {
   bool is_answered = true;
   worker.begin_step();
   repeat_for(share, [&] {
-    const Choice choice = choose(1);
+    const ChosenExperts choice = choose(1);
     compute(choice);
     const double alone = seconds_of([&] { compute(choice); });
     const double asked = seconds_of([&] {
@@ -348,6 +347,7 @@ void Calibration::measure_handshake() {
 
 MachineRecord calibrate(const model::Model& model, backend::RamDevice& device,
                         ThreadPool& host_threads, double budget_seconds) {
+  CHECK(device.options().clock == backend::Clock::wall);
   Calibration calibration(model, device, host_threads, budget_seconds);
   calibration.record.fingerprint = machine_fingerprint("", host_threads.n_threads(), device.name());
   for (const auto measure : {&Calibration::measure_cpu, &Calibration::measure_link,

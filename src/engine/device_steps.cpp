@@ -4,15 +4,19 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/units.h"
 #include "engine/measured_machine.h"
+#include "engine/mode_trial.h"
 #include "engine/profile_file.h"
+#include "engine/virtual_stepper.h"
 #include "model/shape.h"
 #include "policy/planner_cache.h"
+#include "policy/planner_trial.h"
 
 namespace sluice::engine {
 namespace {
@@ -49,6 +53,18 @@ backend::RamDeviceOptions device_options(const SimDevice& sim, const policy::Har
           .layer_us = policy::kGpuLayerSeconds * 1e6,
           .copy_interference = hardware.copy_interference,
           .before_copy = {}};
+}
+
+// Of a decode step in which every expert is a hit.
+double least_layer_seconds(const policy::ModelShape& shape, const policy::Hardware& hardware) {
+  double least = std::numeric_limits<double>::max();
+  for (const policy::LayerShape& layer : shape.layers) {
+    const int n_used = std::min(shape.n_experts_used, layer.n_experts);
+    const double n_bytes =
+        static_cast<double>(layer.trunk_bytes) + n_used * static_cast<double>(layer.expert_bytes);
+    least = std::min(least, policy::kGpuLayerSeconds + n_bytes / (hardware.gpu_gbps * 1e9));
+  }
+  return least;
 }
 
 double wall_seconds() {
@@ -89,7 +105,12 @@ ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::Mod
   o.cache = policy::cache_options(plan, shape, hardware, policy);
   o.hidden_bytes = policy::hidden_bytes(plan, hardware);
   const double step_seconds = 1.0 / std::max(plan.forecast().speed.decode, 1e-3);
-  o.staging = {.link_gbps = hardware.link_gbps, .layer_seconds = step_seconds / shape.n_layers()};
+  o.staging = {.link_gbps = hardware.link_gbps,
+               .layer_seconds = step_seconds / shape.n_layers(),
+               .hits_seconds = least_layer_seconds(shape, hardware),
+               .copy_cost = hardware.copy_interference};
+  o.link_gbps = hardware.link_gbps;
+  o.cpu_gbps = hardware.cpu_gbps;
   return o;
 }
 
@@ -98,41 +119,67 @@ DeviceSteps::DeviceSteps(const gguf::ModelFile& file, const model::Model& model,
                          RouteOverride reroute)
     : shape_(model::read_shape(file)),
       hardware_(hardware_of(options.device.sim)),
-      device_(device_options(options.device.sim, hardware_)),
-      plan_(plan_measured(model, threads, options, n_ctx)) {
-  const model::Config& c = model.config();
-  const std::string& path = options.device.profile_path;
-  if (!path.empty() && plan_.n_gpu_layers > 0) {
-    std::string warning;
-    profile_ = ProfileFile::load(path, c.n_layers, c.n_experts, &warning);
-    if (!warning.empty()) info_.warnings.push_back(warning);
-    saver_.emplace(path, profile_.value_or(policy::RoutingProfile(c.n_layers, c.n_experts)));
-  }
-  make_driver(model, threads, options, std::move(reroute));
+      device_(device_options(options.device.sim, hardware_)) {
+  load_profile(options.device.profile_path, model.config());
+  plan_ = choose_plan(file, model, threads, options, n_ctx);
+  driver_ = make_driver(plan_, model, threads, options, std::move(reroute));
+  runtime_ = dynamic_cast<ExpertRuntime*>(driver_.get());
+  if (!runtime_) saver_.reset();  // without a cache there is nothing to learn for
   fill_info();
 }
 
-// On the virtual clock the machine is what was said of it.
-policy::Plan DeviceSteps::plan_measured(const model::Model& model, ThreadPool& threads,
-                                        const SessionOptions& options, int n_ctx) {
-  const std::string& path = options.device.machine_path;
-  if (!path.empty() && !options.device.sim.is_virtual) {
-    use_measured(measured_machine(path, model, device_, threads, info_.warnings), hardware_);
-  }
-  return policy::make_plan(shape_, hardware_, wishes_of(options, n_ctx));
+void DeviceSteps::load_profile(const std::string& path, const model::Config& config) {
+  if (path.empty()) return;
+  std::string warning;
+  profile_ = ProfileFile::load(path, config.n_layers, config.n_experts, &warning);
+  if (!warning.empty()) info_.warnings.push_back(warning);
+  saver_.emplace(path,
+                 profile_.value_or(policy::RoutingProfile(config.n_layers, config.n_experts)));
 }
 
-void DeviceSteps::make_driver(const model::Model& model, ThreadPool& threads,
-                              const SessionOptions& options, RouteOverride reroute) {
-  if (plan_.n_gpu_layers > 0) {
-    auto runtime = std::make_unique<ExpertRuntime>(model, shape_, device_, threads,
-                                                   wished_options(options, std::move(reroute)));
-    runtime_ = runtime.get();
-    driver_ = std::move(runtime);
-    return;
+// On the virtual clock the machine is what was said of it, and trials are not kept.
+policy::Plan DeviceSteps::choose_plan(const gguf::ModelFile& file, const model::Model& model,
+                                      ThreadPool& threads, const SessionOptions& options,
+                                      int n_ctx) {
+  const bool is_virtual = options.device.sim.is_virtual;
+  const std::string path = is_virtual ? "" : options.device.machine_path;
+  MachineRecord record;
+  if (!path.empty()) {
+    record = measured_machine(path, model, device_, threads, info_.warnings);
+    use_measured(record, hardware_);
   }
-  driver_ = std::make_unique<Stepper>(model, backend::make_cpu_ops(threads), kv_options(plan_.work),
-                                      plan_.work.max_rows(), std::move(reroute));
+  const policy::Wishes wishes = wishes_of(options, n_ctx);
+  const std::vector<policy::Plan> plans = policy::close_plans(shape_, hardware_, wishes);
+  if (plans.size() == 1 || (path.empty() && !is_virtual)) return plans[0];
+  const size_t n_known = record.trials.size();
+  const auto make = [&](const policy::Plan& plan) {
+    return make_driver(plan, model, threads, options, {});
+  };
+  const std::string key = model_key(model.config().name, file.file_bytes());
+  policy::Plan best = fastest(plans, make, model.config().n_vocab, key, record);
+  best.reason = cat("the fastest of ", plans.size(), " ways that were tried");
+  if (!path.empty() && record.trials.size() > n_known) keep_record(record, path, info_.warnings);
+  return best;
+}
+
+std::unique_ptr<StepDriver> DeviceSteps::make_driver(const policy::Plan& plan,
+                                                     const model::Model& model, ThreadPool& threads,
+                                                     const SessionOptions& options,
+                                                     RouteOverride reroute) {
+  if (plan.n_gpu_layers > 0) {
+    return std::make_unique<ExpertRuntime>(model, shape_, device_, threads,
+                                           wished_options(plan, options, std::move(reroute)));
+  }
+  auto stepper =
+      std::make_unique<Stepper>(model, backend::make_cpu_ops(threads), kv_options(plan.work),
+                                plan.work.max_rows(), std::move(reroute));
+  if (!options.device.sim.is_virtual) return stepper;
+  return std::make_unique<VirtualStepper>(
+      std::move(stepper), [this, work = plan.work](const StepSize& step) {
+        const double output = static_cast<double>(shape_.output_bytes);
+        return host_seconds(shape_, work, shape_.n_layers(), step, hardware_.cpu_gbps) +
+               output / (hardware_.cpu_gbps * 1e9);
+      });
 }
 
 void DeviceSteps::fill_info() {
@@ -158,15 +205,19 @@ void DeviceSteps::fill_info() {
   }
 }
 
-ExpertRuntimeOptions DeviceSteps::wished_options(const SessionOptions& options,
-                                                 RouteOverride reroute) {
+ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
+                                                 const SessionOptions& options,
+                                                 RouteOverride reroute) const {
   const DeviceOptions& d = options.device;
   const policy::PolicyKind kind =
       d.cache_policy.empty() ? policy::PolicyKind::mixture : policy::parse_policy(d.cache_policy);
-  ExpertRuntimeOptions o = runtime_options(plan_, shape_, hardware_, kind);
-  o.place.link_share = d.link_share.value_or(plan_.link_share);
+  ExpertRuntimeOptions o = runtime_options(plan, shape_, hardware_, kind);
+  o.place.link_share = d.link_share.value_or(plan.link_share);
   o.cut = d.is_segmented ? StepCut::segmented : StepCut::whole;
-  o.staging.enabled = d.prefetch == Choice::on;
+  // By itself where the CPU computes what is missing: elsewhere the link is never idle, and there
+  // was nothing to gain (bench/results/expert_stream.md).
+  const bool pays = plan.mode == policy::Mode::expert_cache && o.place.link_share == 0.0;
+  o.staging.enabled = d.prefetch == Choice::on || (d.prefetch == Choice::automatic && pays);
   o.staging.delay_us = device_.options().delay_us;
   o.reroute = std::move(reroute);
   o.profile = profile_ ? &*profile_ : nullptr;
@@ -180,19 +231,8 @@ DeviceSteps::~DeviceSteps() {
 
 void DeviceSteps::step(std::span<const StepRow> rows, const OnRowLogits& on_logits) {
   driver_->step(rows, on_logits);
-  const bool is_virtual = device_.options().clock == backend::Clock::virtual_time;
-  if (!runtime_ && is_virtual) {
-    const StepSize size{static_cast<int>(rows.size()), driver_->n_tokens(rows[0].sequence)};
-    cpu_seconds_ += host_seconds(shape_, plan_.work, shape_.n_layers(), size, hardware_.cpu_gbps) +
-                    static_cast<double>(shape_.output_bytes) / (hardware_.cpu_gbps * 1e9);
-  }
   if (!saver_) return;
   saver_->after_step(runtime_->cache().uses(), runtime_->cache().n_steps(), wall_seconds());
-}
-
-double DeviceSteps::seconds() const {
-  const bool is_virtual = device_.options().clock == backend::Clock::virtual_time;
-  return !runtime_ && is_virtual ? cpu_seconds_ : driver_->seconds();
 }
 
 PlacementInfo DeviceSteps::placement() {

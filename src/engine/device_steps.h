@@ -1,5 +1,6 @@
-// A model on a device, as a session wishes it: plans what lives where, makes the device and the
-// expert runtime, and keeps the routing profile from one run to the next.
+// A model on a device, as a session wishes it: measures the machine where nobody has, plans what
+// lives where, tries what the plan cannot decide, makes the expert runtime, and keeps the routing
+// profile from one run to the next.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,29 +36,31 @@ class DeviceSteps final : public StepDriver {
   int max_rows() const override { return driver_->max_rows(); }
   uint64_t kv_bytes() const override { return driver_->kv_bytes(); }
   const RoutingLog& log() const override { return driver_->log(); }
-  double seconds() const override;
+  double seconds() const override { return driver_->seconds(); }
 
   PlacementInfo placement();
   ExpertStats stats() const { return runtime_ ? runtime_->stats() : ExpertStats{}; }
 
  private:
-  policy::Plan plan_measured(const model::Model& model, ThreadPool& threads,
-                             const SessionOptions& options, int n_ctx);
-  void make_driver(const model::Model& model, ThreadPool& threads, const SessionOptions& options,
-                   RouteOverride reroute);
-  ExpertRuntimeOptions wished_options(const SessionOptions& options, RouteOverride reroute);
+  policy::Plan choose_plan(const gguf::ModelFile& file, const model::Model& model,
+                           ThreadPool& threads, const SessionOptions& options, int n_ctx);
+  std::unique_ptr<StepDriver> make_driver(const policy::Plan& plan, const model::Model& model,
+                                          ThreadPool& threads, const SessionOptions& options,
+                                          RouteOverride reroute);
+  ExpertRuntimeOptions wished_options(const policy::Plan& plan, const SessionOptions& options,
+                                      RouteOverride reroute) const;
+  void load_profile(const std::string& path, const model::Config& config);
   void fill_info();
 
   policy::ModelShape shape_;
   PlacementInfo info_;
   policy::Hardware hardware_;  // as described, and then as measured
   backend::RamDevice device_;
-  policy::Plan plan_;
   std::optional<policy::RoutingProfile> profile_;
+  policy::Plan plan_;
   std::optional<ProfileSaver> saver_;
   std::unique_ptr<StepDriver> driver_;
   ExpertRuntime* runtime_ = nullptr;  // the driver; null where the plan leaves all to the CPU
-  double cpu_seconds_ = 0.0;          // then, on the virtual clock
 };
 
 }  // namespace sluice::engine

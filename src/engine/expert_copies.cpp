@@ -28,29 +28,66 @@ ExpertCopies::ExpertCopies(backend::Device& device, backend::Stream& main, backe
   for (int pool = 0; pool < cache.n_pools(); ++pool) {
     n_slots += static_cast<size_t>(cache.n_slots(pool));
   }
+  queue_.reserve(n_slots);
   pending_.resize(n_slots);
   for (Pending& p : pending_) p.arrived = device.make_event();
   slots_.clear(main_);
 }
 
-void ExpertCopies::boundary(std::span<const policy::Move> moves, const Nearby& nearby) {
+void ExpertCopies::boundary(std::span<const policy::Move> moves, const Nearby& nearby,
+                            uint64_t max_bytes) {
   mend();
   publish_arrived();
-  if (moves.empty()) return;
-  for (const policy::Move& move : moves) {
-    if (!move.evicts) continue;
-    // It may not have arrived yet: then it was never there.
-    const auto end = pending_.begin() + static_cast<std::ptrdiff_t>(n_pending_);
-    const auto found =
-        std::find_if(pending_.begin(), end, [&](const Pending& p) { return p.key == move.out; });
-    if (found != end) std::swap(*found, pending_[--n_pending_]);
-    slots_.publish(move.out, nullptr, main_);
+  for (const policy::Move& move : moves) enqueue(move);
+  const size_t n = n_to_begin(max_bytes);
+  if (n == 0) return;
+  const std::span begun(queue_.data(), n);
+  for (const policy::Move& move : begun) {
+    if (move.evicts) take_out(move.out, slots_.slot(move.pool, move.slot));
   }
   main_.record(*left_);
   copies_.wait(*left_);
-  for (const policy::Move& move : moves) begin(move, nearby);
+  for (const policy::Move& move : begun) begin(move, nearby);
+  queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(n));
   // On the virtual clock the link is booked before the next step looks at it.
-  if (n_pending_ > 0) (void)pending_[n_pending_ - 1].arrived->is_done();
+  (void)pending_[n_pending_ - 1].arrived->is_done();
+}
+
+// An expert that must leave before its own move was begun never came: one move brings the newcomer.
+void ExpertCopies::enqueue(const policy::Move& move) {
+  const auto same = std::ranges::find_if(queue_, [&](const policy::Move& queued) {
+    return queued.pool == move.pool && queued.slot == move.slot;
+  });
+  policy::Move next = move;
+  if (same != queue_.end()) {
+    next.out = same->out;
+    next.evicts = same->evicts;
+    queue_.erase(same);
+  }
+  const bool is_there = next.evicts && next.in == next.out;  // it has never left
+  if (!is_there) queue_.push_back(next);
+}
+
+// In order, until so many bytes are under way; one at least where nothing is.
+size_t ExpertCopies::n_to_begin(uint64_t max_bytes) const {
+  uint64_t n_bytes = 0;
+  for (size_t i = 0; i < n_pending_; ++i) n_bytes += slots_.layout(pending_[i].key.layer).n_bytes;
+  size_t n = 0;
+  for (; n < queue_.size(); ++n) {
+    const uint64_t more = slots_.layout(queue_[n].in.layer).n_bytes;
+    if (n_bytes > 0 && more > max_bytes - std::min(n_bytes, max_bytes)) break;
+    n_bytes += more;
+  }
+  return n;
+}
+
+// It may not have arrived yet: then it was never there. Or it has another slot by now.
+void ExpertCopies::take_out(policy::ExpertKey key, const std::byte* slot) {
+  const auto end = pending_.begin() + static_cast<std::ptrdiff_t>(n_pending_);
+  const auto found =
+      std::find_if(pending_.begin(), end, [&](const Pending& p) { return p.slot == slot; });
+  if (found != end) std::swap(*found, pending_[--n_pending_]);
+  if (slots_.published(key) == slot) slots_.publish(key, nullptr, main_);
 }
 
 // After a fault of the copy stream nobody knows what arrived whole: all of it is copied again.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,8 +32,12 @@ class ExpertCopies {
   // copy is then made from there, not over the link.
   using Nearby = std::function<const std::byte*(policy::ExpertKey)>;
 
-  // Between two steps: puts into the table what has arrived, then begins these moves.
-  void boundary(std::span<const policy::Move> moves, const Nearby& nearby = {});
+  // Between two steps: puts into the table what has arrived, and begins moves, these and those that
+  // are still to be made, until max_bytes are under way: the rest waits for a later boundary, and
+  // its victims stay where they are until then. So a prompt that makes many wishes is not followed
+  // by a queue that others, a next prompt's experts for one, would stand in.
+  void boundary(std::span<const policy::Move> moves, const Nearby& nearby = {},
+                uint64_t max_bytes = std::numeric_limits<uint64_t>::max());
 
   // Waits until all copies are done, and puts them into the table: the start, before any step.
   void finish();
@@ -55,6 +60,9 @@ class ExpertCopies {
 
   void mend();
   void publish_arrived();
+  void enqueue(const policy::Move& move);
+  size_t n_to_begin(uint64_t max_bytes) const;
+  void take_out(policy::ExpertKey key, const std::byte* slot);
   void begin(const policy::Move& move, const Nearby& nearby);
   void copy(const Pending& pending, const std::byte* nearby);
 
@@ -64,6 +72,7 @@ class ExpertCopies {
   backend::Stream& copies_;
   ExpertCopyOptions options_;
   std::unique_ptr<backend::Event> left_;  // the main stream reads no slot any more that moves take
+  std::vector<policy::Move> queue_;       // to be made, the next first; at most one for each slot
   std::vector<Pending> pending_;          // [n_pending_], the rest is room
   size_t n_pending_ = 0;
   int64_t n_copies_ = 0;

@@ -194,7 +194,9 @@ void ExpertRuntime::step(std::span<const StepRow> rows, const OnRowLogits& on_lo
   worker_.end_step();
   staging_->end_step();
   const int64_t n_failed = copies_.n_failed();
-  copies_.boundary(learn(rows), [this](policy::ExpertKey key) { return staging_->find(key); });
+  copies_.boundary(
+      learn(rows), [this](policy::ExpertKey key) { return staging_->find(key); },
+      options_.hidden_bytes);
   if (copies_.n_failed() > n_failed) staging_->forget();
 }
 
@@ -289,13 +291,15 @@ std::span<const policy::Move> ExpertRuntime::learn(std::span<const StepRow> rows
 
 // By what the link and the CPU would need for them.
 bool ExpertRuntime::prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const {
-  const auto& machine = device_.options();
+  const backend::RamDeviceOptions& described = device_.options();
+  const double link = options_.link_gbps > 0.0 ? options_.link_gbps : described.link_gbps;
+  const double cpu = options_.cpu_gbps > 0.0 ? options_.cpu_gbps : described.cpu_gbps;
   const policy::LayerShape& l = shape_.layers[static_cast<size_t>(layer.value)];
   const auto bytes = static_cast<double>(n_bytes);
   const double n_ops = 2.0 * static_cast<double>(l.expert_elems) * static_cast<double>(n_pairs);
-  const double by_cpu = std::max(bytes / (machine.cpu_gbps * 1e9),
-                                 n_ops / (host_threads_.n_threads() * policy::kCpuCoreOps));
-  return bytes / (machine.link_gbps * 1e9) <= by_cpu;
+  const double by_cpu =
+      std::max(bytes / (cpu * 1e9), n_ops / (host_threads_.n_threads() * policy::kCpuCoreOps));
+  return bytes / (link * 1e9) <= by_cpu;
 }
 
 void ExpertRuntime::add_to_stats(int layer) {

@@ -33,6 +33,8 @@ struct ExpertRuntimeOptions {
   uint64_t hidden_bytes = std::numeric_limits<uint64_t>::max();  // as ExpertCache::end_step
   StepCut cut = StepCut::whole;
   StagingOptions staging;
+  double link_gbps = 0.0;  // as measured, to choose between link and CPU for a prompt; 0: as the
+  double cpu_gbps = 0.0;   // device was described
   int n_device_threads = 1;
   ExpertCopyOptions copies;
   MissWorkerOptions misses;

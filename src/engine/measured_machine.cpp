@@ -20,12 +20,17 @@ MachineRecord measured_machine(const std::string& path, const model::Model& mode
   if (!warning.empty()) warnings.push_back(warning);
   if (kept) return *kept;
   const MachineRecord record = calibrate(model, device, host_threads);
+  keep_record(record, path, warnings);
+  return record;
+}
+
+void keep_record(const MachineRecord& record, const std::string& path,
+                 std::vector<std::string>& warnings) {
   try {
     record.save(path);
   } catch (const Error& e) {
     warnings.push_back(cat("what was measured on this machine is not kept: ", e.what()));
   }
-  return record;
 }
 
 void use_measured(const MachineRecord& record, policy::Hardware& hardware) {
@@ -55,6 +60,19 @@ double measured_cpu_gbps(const std::string& machine_path) {
   const std::string without_device = machine_fingerprint("");
   const std::string host = without_device.substr(0, without_device.rfind(", ") + 2);
   return record && record->fingerprint.starts_with(host) ? record->cpu_gbps : 0.0;
+}
+
+std::vector<MeasuredSpeed> measured_speeds(const std::string& machine_path, const std::string& name,
+                                           uint64_t file_bytes) {
+  std::string warning;
+  std::vector<MeasuredSpeed> speeds;
+  const auto record = engine::MachineRecord::load(machine_path, "", &warning);
+  if (!record) return speeds;
+  for (const engine::TrialRecord& trial : record->trials) {
+    if (trial.model_key != engine::model_key(name, file_bytes)) continue;
+    speeds.push_back({trial.mode, trial.tokens_per_second});
+  }
+  return speeds;
 }
 
 }  // namespace sluice

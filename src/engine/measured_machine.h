@@ -17,6 +17,10 @@ MachineRecord measured_machine(const std::string& path, const model::Model& mode
                                backend::RamDevice& device, ThreadPool& host_threads,
                                std::vector<std::string>& warnings);
 
+// Saves it, or says why it is not kept.
+void keep_record(const MachineRecord& record, const std::string& path,
+                 std::vector<std::string>& warnings);
+
 // What was measured takes the place of what was assumed.
 void use_measured(const MachineRecord& record, policy::Hardware& hardware);
 

@@ -36,6 +36,7 @@ class Stepper final : public StepDriver {
   uint64_t kv_bytes() const override { return kv_.n_bytes(); }
   const RoutingLog& log() const override { return log_; }
   double seconds() const override;
+  StepSize size() const { return rows_.size(); }  // of the last step
 
  private:
   const model::Model& model_;

@@ -214,5 +214,30 @@ TEST(ExpertCopies, InVirtualTimeTwoRunsShowTheSameAtEveryStep) {
   EXPECT_EQ(first, run());
 }
 
+// With room for one copy at a time moves wait, are overtaken by later ones, and turn back.
+TEST(ExpertCopies, MovesThatWaitLeaveTheTableWholeAndComeToTheSameEnd) {
+  for (const int n_slots : {1, 2, 4}) {
+    World world(n_slots);
+    for (uint64_t i = 1; i <= 200; ++i) {
+      world.copies.boundary(world.step(i), {}, /*max_bytes=*/1);
+      int n_shown = 0, n_broken = 0;
+      world.look(n_shown, n_broken);
+      world.main->finish();
+      EXPECT_EQ(n_broken, 0);
+      EXPECT_LE(n_shown, world.n_layers() * n_slots);
+    }
+    world.copies.boundary({});
+    world.copies.finish();
+    for (int layer = 0; layer < world.n_layers(); ++layer) {
+      for (int e = 0; e < world.n_experts(); ++e) {
+        const ExpertKey key{LayerId(layer), ExpertId(e)};
+        EXPECT_EQ(world.slots.published(key) != nullptr,
+                  world.cache.resident(key.layer, key.expert))
+            << n_slots << " slots, layer " << layer << ", expert " << e;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice::engine::test
