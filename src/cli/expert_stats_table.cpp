@@ -31,6 +31,19 @@ void print_layer(std::FILE* to, const std::string& name, const LayerStats& layer
                per(1e3 * layer.seconds, n_tokens), per(1e3 * layer.wait_seconds, n_tokens));
 }
 
+void print_layers(std::FILE* to, const ExpertStats& stats) {
+  std::fprintf(to, "  %lld tokens in %lld steps of decode\n\n",
+               static_cast<long long>(stats.n_tokens), static_cast<long long>(stats.n_steps));
+  std::fputs(
+      "  layer     calls  hits % staged %  link %   CPU %   link MB/token   ms/token   wait ms\n",
+      to);
+  for (size_t i = 0; i < stats.layers.size(); ++i) {
+    print_layer(to, cat(i), stats.layers[i], stats.n_tokens);
+  }
+  print_layer(to, "all", stats.total(), stats.n_tokens);
+  std::fputs("\n", to);
+}
+
 void print_copies(std::FILE* to, const ExpertStats& stats) {
   const auto line = [to](const std::string& text) { std::fprintf(to, "  %s\n", text.c_str()); };
   line(cat("cache: ", stats.n_copies, " copies, ", format_bytes(stats.copied_bytes),
@@ -90,16 +103,7 @@ Json expert_stats_json(const PlacementInfo& placement, const ExpertStats& stats)
 void print_expert_stats(std::FILE* to, const PlacementInfo& placement, const ExpertStats& stats) {
   std::fprintf(to, "experts: %s\n", describe(placement).c_str());
   if (stats.layers.empty()) return;
-  std::fprintf(to, "  %lld tokens in %lld steps of decode\n\n",
-               static_cast<long long>(stats.n_tokens), static_cast<long long>(stats.n_steps));
-  std::fprintf(to,
-               "  layer     calls  hits %% staged %%  link %%   CPU %%   link MB/token   "
-               "ms/token   wait ms\n");
-  for (size_t i = 0; i < stats.layers.size(); ++i) {
-    print_layer(to, cat(i), stats.layers[i], stats.n_tokens);
-  }
-  print_layer(to, "all", stats.total(), stats.n_tokens);
-  std::fputs("\n", to);
+  if (stats.n_tokens > 0) print_layers(to, stats);
   print_copies(to, stats);
 }
 
