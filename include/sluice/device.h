@@ -57,18 +57,20 @@ struct DeviceOptions {
   std::string profile_path;  // what was used before is loaded first, and kept here; empty: nowhere
   std::string machine_path;  // what was measured of this machine, at the first start or before it;
                              // empty: nowhere, and then nothing is measured
+  uint64_t least_measured_bytes = 64 << 20;  // of experts: a smaller model's speed tells nothing
 };
 
 // What a session has measured of this machine's cores and kept there, in GB/s of expert kernels; 0
 // where there is nothing.
 double measured_cpu_gbps(const std::string& machine_path);
 
-// How fast a model ran there in the modes that were tried, of a model's name and size.
+// How fast a model, by its name and size, ran on that device in the modes that were tried.
 struct MeasuredSpeed {
   std::string mode_key;
   double decode = 0.0;  // tokens/s
 };
-std::vector<MeasuredSpeed> measured_speeds(const std::string& machine_path, const std::string& name,
+std::vector<MeasuredSpeed> measured_speeds(const std::string& machine_path, const SimDevice& device,
+                                           int n_threads, const std::string& name,
                                            uint64_t file_bytes);
 
 // What a session made of it.

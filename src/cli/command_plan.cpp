@@ -88,7 +88,12 @@ void run(const PlanFlags& flags) {
   const gguf::ModelFile file = gguf::ModelFile::open(path);
   const policy::ModelShape shape = model::read_shape(file);
   const policy::Plan plan = policy::make_plan(shape, hardware, wishes);
-  const PlannedModel planned{path, file.file_bytes(), wishes.mtp ? policy::with_mtp(shape) : shape};
+  PlannedModel planned{path, file.file_bytes(), wishes.mtp ? policy::with_mtp(shape) : shape, {}};
+  const DeviceOptions& device = flags.model.session.device;
+  if (device.kind == DeviceKind::sim && !device.sim.is_virtual) {
+    planned.measured = measured_speeds(device.machine_path, device.sim, flags.model.n_threads,
+                                       shape.name, planned.file_bytes);
+  }
   if (flags.json) {
     std::printf("%s\n", dump(plan_json(planned, hardware, plan), 2).c_str());
   } else {

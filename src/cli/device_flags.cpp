@@ -120,7 +120,10 @@ void DeviceFlags::add_runtime_to(CLI::App& command) {
        command.add_option(
            "--profile", profile,
            "file that learns which experts are used, and says which to load first, or "
-           "none (one for each model, in the cache folder)")});
+           "none (one for each model, in the cache folder)"),
+       command.add_option("--machine", measured,
+                          "file with what was measured on this machine, or none: then nothing is "
+                          "measured (in the cache folder)")});
 }
 
 bool DeviceFlags::uses_sim() const {
@@ -183,6 +186,11 @@ DeviceOptions DeviceFlags::options(const policy::Hardware& here) const {
   if (miss_split_ >= 0.0) options.link_share = miss_split_;
   if (!options.cache_policy.empty()) policy::parse_policy(options.cache_policy);  // or throws
   return options;
+}
+
+std::string DeviceFlags::machine_path() const {
+  if (measured == kNoProfile) return "";
+  return measured.empty() ? cli::machine_path() : measured;
 }
 
 std::string DeviceFlags::profile_path(const std::string& model_file) const {

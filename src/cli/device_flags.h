@@ -20,13 +20,14 @@ constexpr const char* kNoProfile = "none";
 
 class DeviceFlags {
  public:
-  std::string profile;  // a file, or kNoProfile; empty: the model's own
+  std::string profile;   // a file, or kNoProfile; empty: the model's own
+  std::string measured;  // a file, or kNoProfile; empty: the user's
 
   // --device, --sim-*, --vram, --moe, --n-gpu-layers, --n-cpu-moe, --pin-layers, --cache-slots. All
   // flags must outlive the parse.
   void add_placement_to(CLI::App& command);
-  // --cache-policy, --prefetch, --miss-split, --segmented, --profile. With these, what only a
-  // device can heed is refused where there is none.
+  // --cache-policy, --prefetch, --miss-split, --segmented, --profile, --machine. With these, what
+  // only a device can heed is refused where there is none.
   void add_runtime_to(CLI::App& command);
 
   // What was asked for, after the parse; `here` is this machine. Without a profile's path.
@@ -37,6 +38,8 @@ class DeviceFlags {
   bool uses_sim() const;
   // Of the model's routing profile; empty: none is kept.
   std::string profile_path(const std::string& model_file) const;
+  // Of what was measured on this machine; empty: nothing is measured, or kept.
+  std::string machine_path() const;
 
  private:
   using Options = std::vector<const CLI::Option*>;

@@ -54,7 +54,9 @@ void ModelOptions::add_to(CLI::App& command, Use use) {
   if (use == Use::computing) device.add_runtime_to(command);
   command.parse_complete_callback([this] {
     session.device = device.options(machine());
-    if (device.uses_sim()) session.device.profile_path = device.profile_path(file());
+    if (!device.uses_sim()) return;
+    session.device.profile_path = device.profile_path(file());
+    session.device.machine_path = device.machine_path();
   });
 }
 

@@ -76,7 +76,14 @@ Json model_json(const PlannedModel& model) {
           {"unused_mtp_bytes", s.mtp_bytes()}};
 }
 
-Json forecasts_json(const Plan& plan) {
+// 0: never tried.
+double measured_decode(const PlannedModel& model, policy::Mode mode) {
+  const auto found =
+      std::ranges::find(model.measured, policy::mode_key(mode), &MeasuredSpeed::mode_key);
+  return found == model.measured.end() ? 0.0 : found->decode;
+}
+
+Json forecasts_json(const PlannedModel& model, const Plan& plan) {
   Json modes = Json::array();
   for (const Forecast& f : plan.forecasts) {
     Json mode = {{"mode", policy::mode_key(f.mode)}, {"possible", f.possible}};
@@ -84,6 +91,9 @@ Json forecasts_json(const Plan& plan) {
     if (f.speed.decode > 0.0) {
       mode["decode_tokens_per_second"] = f.speed.decode;
       mode["prefill_tokens_per_second"] = f.speed.prefill;
+      if (const double measured = measured_decode(model, f.mode); measured > 0.0) {
+        mode["measured_decode_tokens_per_second"] = measured;
+      }
       mode["hit_rate"] = f.speed.hit_rate;
       mode["n_gpu_layers"] = f.n_gpu_layers;
       mode["n_slots"] = f.n_slots;
@@ -153,9 +163,9 @@ void print_slots(const Plan& plan) {
   }
 }
 
-void print_forecasts(const Plan& plan) {
-  std::printf("\n    %-22s %12s %12s %6s %14s\n", "predicted", "decode t/s", "prefill t/s", "hits",
-              "misses by link");
+void print_forecasts(const PlannedModel& model, const Plan& plan) {
+  std::printf("\n    %-22s %12s %12s %6s %14s%s\n", "predicted", "decode t/s", "prefill t/s",
+              "hits", "misses by link", model.measured.empty() ? "" : "  measured t/s");
   for (const Forecast& f : plan.forecasts) {
     const std::string name(policy::mode_name(f.mode));
     const char* const mark = f.mode == plan.mode ? ">" : " ";
@@ -163,8 +173,11 @@ void print_forecasts(const Plan& plan) {
       std::printf("  %s %-22s %s\n", mark, name.c_str(), f.obstacle.c_str());
       continue;
     }
-    std::printf("  %s %-22s %12.1f %12.0f %5.0f%% %13.0f%%\n", mark, name.c_str(), f.speed.decode,
+    std::printf("  %s %-22s %12.1f %12.0f %5.0f%% %13.0f%%", mark, name.c_str(), f.speed.decode,
                 f.speed.prefill, 100.0 * f.speed.hit_rate, 100.0 * f.link_share);
+    const double measured = measured_decode(model, f.mode);
+    if (measured > 0.0) std::printf(" %13.1f", measured);
+    std::printf("\n");
   }
 }
 
@@ -191,7 +204,7 @@ Json plan_json(const PlannedModel& model, const policy::Hardware& hardware, cons
           {"vram", std::move(vram)},
           {"host", std::move(host)},
           {"experts", slots_json(plan)},
-          {"modes", forecasts_json(plan)}};
+          {"modes", forecasts_json(model, plan)}};
 }
 
 void print_plan(const PlannedModel& model, const policy::Hardware& hardware, const Plan& plan) {
@@ -220,9 +233,11 @@ void print_plan(const PlannedModel& model, const policy::Hardware& hardware, con
     std::printf("    not loaded: MTP block, %s (--mtp)\n",
                 format_bytes(model.shape.mtp_bytes()).c_str());
   }
-  print_forecasts(plan);
-  std::printf("\n  Why: %s.\n  Speeds come from a cost model; no step was measured.\n",
-              plan.reason.c_str());
+  print_forecasts(model, plan);
+  std::printf("\n  Why: %s.\n  %s\n", plan.reason.c_str(),
+              model.measured.empty()
+                  ? "Speeds come from a cost model; no step was measured."
+                  : "Speeds come from a cost model; beside them those of trials: they decide.");
 }
 
 }  // namespace sluice::cli

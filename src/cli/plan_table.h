@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/json_text.h"
 #include "policy/planner.h"
+#include "sluice/device.h"
 
 namespace sluice::cli {
 
@@ -13,7 +15,8 @@ namespace sluice::cli {
 struct PlannedModel {
   std::string path;
   uint64_t file_bytes = 0;
-  policy::ModelShape shape;  // as planned: with its MTP blocks where they were asked for
+  policy::ModelShape shape;             // as planned: with its MTP blocks where they were asked for
+  std::vector<MeasuredSpeed> measured;  // in earlier trials on that device
 };
 
 Json plan_json(const PlannedModel& model, const policy::Hardware& hardware,

@@ -9,6 +9,7 @@
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/free_memory.h"
+#include "base/machine_fingerprint.h"
 #include "base/units.h"
 #include "engine/measured_machine.h"
 #include "engine/mode_trial.h"
@@ -142,7 +143,8 @@ policy::Plan DeviceSteps::choose_plan(const gguf::ModelFile& file, const model::
                                       ThreadPool& threads, const SessionOptions& options,
                                       int n_ctx) {
   const bool is_virtual = options.device.sim.is_virtual;
-  const std::string path = is_virtual ? "" : options.device.machine_path;
+  const bool is_small = shape_.expert_bytes() < options.device.least_measured_bytes;
+  const std::string path = is_virtual || is_small ? "" : options.device.machine_path;
   MachineRecord record;
   if (!path.empty()) {
     record = measured_machine(path, model, device_, threads, info_.warnings);
@@ -192,11 +194,17 @@ void DeviceSteps::fill_info() {
   info_.n_slots = forecast.n_slots;
   for (const policy::LayerShape& layer : shape_.layers) info_.n_experts += layer.n_experts;
   info_.vram_bytes = device_.options().n_bytes - device_.free_bytes();
-  info_.link_share = plan_.link_share;
   info_.predicted_decode = forecast.speed.decode;
   info_.predicted_prefill = forecast.speed.prefill;
   if (!runtime_) return;
   info_.prefetches = runtime_->staging().is_on();
+  const policy::Placement& place = runtime_->place();
+  info_.link_share = place.link_share;
+  if (place.link_share != plan_.link_share) {  // a wish that the plan does not know
+    info_.predicted_decode =
+        policy::predict(shape_, hardware_, plan_.work, place, policy::LocalityCurve::typical())
+            .decode;
+  }
   const int n_layers = plan_.n_gpu_layers;
   if (const int n = runtime_->host_experts().n_registered(); n < n_layers) {
     info_.warnings.push_back(cat("only ", n, " of ", n_layers,
@@ -242,3 +250,26 @@ PlacementInfo DeviceSteps::placement() {
 }
 
 }  // namespace sluice::engine
+
+namespace sluice {
+
+std::vector<MeasuredSpeed> measured_speeds(const std::string& machine_path, const SimDevice& device,
+                                           int n_threads, const std::string& name,
+                                           uint64_t file_bytes) {
+  const policy::Hardware hardware = engine::hardware_of(device);
+  const std::string device_name =
+      backend::RamDevice(engine::device_options(device, hardware)).name();
+  if (n_threads == 0) n_threads = this_machines_cpus().default_threads();
+  std::string warning;  // for the session that will measure anew
+  std::vector<MeasuredSpeed> speeds;
+  const auto record = engine::MachineRecord::load(
+      machine_path, machine_fingerprint("", n_threads, device_name), &warning);
+  if (!record) return speeds;
+  for (const engine::TrialRecord& trial : record->trials) {
+    if (trial.model_key != engine::model_key(name, file_bytes)) continue;
+    speeds.push_back({trial.mode, trial.tokens_per_second});
+  }
+  return speeds;
+}
+
+}  // namespace sluice

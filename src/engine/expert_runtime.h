@@ -67,6 +67,7 @@ class ExpertRuntime final : public StepDriver {
   const RoutingLog& log() const override { return log_; }
   double seconds() const override { return device_.now(); }
 
+  const policy::Placement& place() const { return options_.place; }
   const policy::Price& price() const { return price_; }
   const policy::ExpertCache& cache() const { return cache_; }
   const HostExperts& host_experts() const { return host_; }

@@ -62,17 +62,4 @@ double measured_cpu_gbps(const std::string& machine_path) {
   return record && record->fingerprint.starts_with(host) ? record->cpu_gbps : 0.0;
 }
 
-std::vector<MeasuredSpeed> measured_speeds(const std::string& machine_path, const std::string& name,
-                                           uint64_t file_bytes) {
-  std::string warning;
-  std::vector<MeasuredSpeed> speeds;
-  const auto record = engine::MachineRecord::load(machine_path, "", &warning);
-  if (!record) return speeds;
-  for (const engine::TrialRecord& trial : record->trials) {
-    if (trial.model_key != engine::model_key(name, file_bytes)) continue;
-    speeds.push_back({trial.mode, trial.tokens_per_second});
-  }
-  return speeds;
-}
-
 }  // namespace sluice

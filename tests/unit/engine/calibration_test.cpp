@@ -231,6 +231,7 @@ TEST_F(KeptMachine, ASessionPlansWithWhatWasMeasured) {
   options.device.sim.link_gbps = 1.0;
   const double assumed = Session(loaded, options).placement().predicted_decode;
   options.device.machine_path = path;
+  options.device.least_measured_bytes = 0;
   options.device.sim.is_virtual = true;
   Session(loaded, options);
   EXPECT_FALSE(std::filesystem::exists(path));

@@ -180,5 +180,47 @@ TEST_F(DeviceSession, ADamagedProfileAndAFullDiskAreWarningsAndNoMore) {
   expect_same_bits(run({}), run(d), "where nothing can be kept");
 }
 
+// Nearly all experts fit: whether the CPU or the link takes the few others is too close to tell.
+TEST_F(DeviceSession, WaysThatAreTooCloseToTellAreTried) {
+  DeviceOptions d = device(0.9);
+  d.moe = ExpertPlace::automatic;
+  d.n_gpu_layers = 2;
+  d.sim.is_virtual = true;
+  d.sim.cpu_gbps = 10.0;
+  Session session(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
+  expect_contains(session.placement().reason, "ways that were tried");
+  EXPECT_EQ(session.n_tokens(), 0);
+  expect_same_bits(run({}), append(session), "after a trial");
+  d.moe = ExpertPlace::cache;
+  Session settled(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
+  EXPECT_EQ(settled.placement().reason.find("tried"), std::string::npos);
+}
+
+TEST_F(DeviceSession, WhatWasTriedIsKeptForTheNextStart) {
+  const TempDir dir;
+  DeviceOptions d = device(0.9);
+  d.moe = ExpertPlace::automatic;
+  d.n_gpu_layers = 2;
+  d.machine_path = dir / "machine";
+  d.least_measured_bytes = 0;
+  const auto speeds = [&] {
+    return measured_speeds(d.machine_path, d.sim, 2, model.info().name, model.info().file_bytes);
+  };
+  EXPECT_TRUE(speeds().empty());
+  std::string mode;
+  {
+    Session first(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
+    mode = first.placement().mode_key;
+  }
+  const std::vector<MeasuredSpeed> kept = speeds();
+  if (kept.empty()) GTEST_SKIP() << "SKIPPED: this machine told the ways apart without a trial";
+  EXPECT_GE(kept.size(), 2u);
+  const auto best = std::ranges::max_element(kept, {}, &MeasuredSpeed::decode);
+  EXPECT_EQ(best->mode_key, mode);
+  Session second(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
+  EXPECT_EQ(second.placement().mode_key, mode);
+  EXPECT_EQ(speeds().size(), kept.size());
+}
+
 }  // namespace
 }  // namespace sluice::engine::test
