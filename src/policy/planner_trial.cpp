@@ -31,7 +31,8 @@ std::vector<Plan> close_plans(const ModelShape& model, const Hardware& hardware,
                               const Wishes& wishes, const LocalityCurve& locality) {
   std::vector<Plan> plans = {make_plan(model, hardware, wishes, locality)};
   const Plan first = plans[0];
-  if (wishes.moe != MoeWish::automatic) return plans;
+  // What is in VRAM as a whole has nothing to gain from a cache, or from the CPU's help.
+  if (wishes.moe != MoeWish::automatic || first.mode == Mode::all_resident) return plans;
   const double close = first.forecast().speed.decode * (1.0 - kForecastError);
   for (const Forecast& forecast : first.forecasts) {
     if (!forecast.possible || forecast.mode == first.mode || forecast.speed.decode < close)

@@ -66,8 +66,10 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: soak MODEL SECONDS REQUESTS\n");
     return 2;
   }
-  // One heap for all threads: how many heaps the library opens by chance would hide a leak.
+  // One heap for all threads, and large blocks outside of it as at the start: how many heaps the
+  // library opens, and what it chooses to keep of them, would hide a leak.
   mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 64 << 10);
   const double n_seconds = std::atof(argv[2]);
   const int n_requests = std::atoi(argv[3]);
   const auto start = std::chrono::steady_clock::now();

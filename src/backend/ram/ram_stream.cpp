@@ -122,7 +122,10 @@ void RamStream::work() {
     if (queue_.empty()) return;
     const Command command = std::move(queue_.front());
     queue_.pop_front();
-    if (fault_ && !command.runs_after_fault) continue;
+    if (fault_ && !command.runs_after_fault) {
+      changed_.notify_all();  // who waits for the last one need not know that it was passed over
+      continue;
+    }
     is_busy_ = true;
     lock.unlock();
     std::exception_ptr fault;

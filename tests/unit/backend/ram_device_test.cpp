@@ -172,6 +172,17 @@ TEST(RamStream, AFaultEndsItsWorkIsToldOnceAndStopsNobodyElse) {
   EXPECT_TRUE(ran);
 }
 
+// The host may already wait when the last of the work is passed over.
+TEST(RamStream, FinishesHoweverItsWorkIsPassedOver) {
+  RamDevice device(fast());
+  const auto stream = device.make_stream("s");
+  for (int i = 0; i < 300; ++i) {
+    stream->run([] { throw Error(Errc::device, "broken"); });
+    for (int k = 0; k < i % 7; ++k) stream->run([] {});
+    EXPECT_THROW(stream->finish(), Error);
+  }
+}
+
 TEST(RamStream, EndsAfterItsWork) {
   std::atomic<int> n_done = 0;
   {

@@ -47,6 +47,14 @@ TEST(PlannerTrial, ModesThatTheForecastCannotTellApartAreTried) {
   EXPECT_TRUE(any_close && any_clear);
 }
 
+TEST(PlannerTrial, NothingIsTriedWhereEverythingFits) {
+  Hardware h = trial_machine(25.0, 25.0);
+  h.vram_free = 48 * kGiB;
+  const std::vector<Plan> plans = close_plans(qwen3_30b(), h, {});
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_EQ(plans[0].mode, Mode::all_resident);
+}
+
 TEST(PlannerTrial, AWishForAModeLeavesNothingToTry) {
   for (const MoeWish moe : {MoeWish::cache, MoeWish::cpu, MoeWish::gpu}) {
     Wishes wishes;
