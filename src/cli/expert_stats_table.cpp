@@ -15,27 +15,35 @@ double per(double sum, int64_t n) { return sum / static_cast<double>(std::max<in
 double percent(int64_t part, int64_t all) { return per(100.0 * static_cast<double>(part), all); }
 
 Json layer_json(const LayerStats& layer) {
-  return {{"n_calls", layer.n_calls()}, {"n_hits", layer.n_hits},
-          {"n_staged", layer.n_staged}, {"n_link", layer.n_link},
-          {"n_cpu", layer.n_cpu},       {"link_bytes", layer.link_bytes},
-          {"seconds", layer.seconds},   {"wait_seconds", layer.wait_seconds}};
+  return {{"n_calls", layer.n_calls()},
+          {"n_hits", layer.n_hits},
+          {"n_staged", layer.n_staged},
+          {"n_link", layer.n_link},
+          {"n_cpu", layer.n_cpu},
+          {"link_bytes", layer.link_bytes},
+          {"seconds", layer.seconds},
+          {"wait_seconds", layer.wait_seconds},
+          {"stall_seconds", layer.stall_seconds},
+          {"cpu_seconds", layer.cpu_seconds}};
 }
 
 void print_layer(std::FILE* to, const std::string& name, const LayerStats& layer,
                  int64_t n_tokens) {
   const int64_t n = layer.n_calls();
-  std::fprintf(to, "  %5s %9lld %7.1f %8.1f %7.1f %7.1f %15.3f %10.4f %9.4f\n", name.c_str(),
-               static_cast<long long>(n), percent(layer.n_hits, n), percent(layer.n_staged, n),
-               percent(layer.n_link, n), percent(layer.n_cpu, n),
-               per(static_cast<double>(layer.link_bytes) / 1e6, n_tokens),
-               per(1e3 * layer.seconds, n_tokens), per(1e3 * layer.wait_seconds, n_tokens));
+  const auto ms = [n_tokens](double seconds) { return per(1e3 * seconds, n_tokens); };
+  std::fprintf(to, "  %5s %9lld %7.1f %8.1f %7.1f %7.1f %11.3f %9.4f %8.4f %8.4f %8.4f\n",
+               name.c_str(), static_cast<long long>(n), percent(layer.n_hits, n),
+               percent(layer.n_staged, n), percent(layer.n_link, n), percent(layer.n_cpu, n),
+               per(static_cast<double>(layer.link_bytes) / 1e6, n_tokens), ms(layer.seconds),
+               ms(layer.wait_seconds), ms(layer.stall_seconds), ms(layer.cpu_seconds));
 }
 
 void print_layers(std::FILE* to, const ExpertStats& stats) {
   std::fprintf(to, "  %lld tokens in %lld steps of decode\n\n",
                static_cast<long long>(stats.n_tokens), static_cast<long long>(stats.n_steps));
   std::fputs(
-      "  layer     calls  hits % staged %  link %   CPU %   link MB/token   ms/token   wait ms\n",
+      "  layer     calls  hits % staged %  link %   CPU %  link MB/tok    ms/tok  wait ms stall ms "
+      "  CPU ms\n",
       to);
   for (size_t i = 0; i < stats.layers.size(); ++i) {
     print_layer(to, cat(i), stats.layers[i], stats.n_tokens);

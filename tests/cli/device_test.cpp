@@ -23,9 +23,11 @@ class Device : public testing::Test {
     const Args shape = {"--tokens", prompt_of(40), "-c", "64", "--json", "--all"};
     return output_of(Args{"logits", "-m", path} + shape + flags);
   }
-  Json bench(const Args& flags) {
-    const Args small = {"-p", "32", "-n", "24", "-d", "0", "-r", "1", "-t", "1", "--json"};
-    return Json::parse(output_of(Args{"bench", "-m", path} + small + flags));
+  Json placement(const Args& flags) {
+    const Args small = {"--tokens", prompt_of(20), "-n", "4", "-t", "1", "--profile", "none"};
+    const std::string stats = dir / "stats.json";
+    output_of(Args{"run", "-m", path, "--expert-stats-json", stats} + small + flags);
+    return Json::parse(read_file(stats)).at("placement");
   }
 
   TempDir dir;
@@ -81,7 +83,7 @@ TEST_F(Device, IsPlannedAsItIsUsed) {
       {"--sim-machine", "rtx3060+32g-ddr4", "--vram", "5MiB", "--moe", "cache"}};
   for (const Args& flags : cases) {
     const Args same = Args{"-c", "64", "--prefill-chunk", "32"} + flags;
-    const Json used = bench(same).at("runs").at(0).at("experts").at("placement");
+    const Json used = placement(same);
     const Json planned =
         Json::parse(output_of(Args{"plan", "-m", path, "-t", "1", "--json"} + same));
     const std::string what = testing::PrintToString(flags);

@@ -111,7 +111,7 @@ TEST_F(ExpertStats, AreATableOnStderr) {
   ASSERT_TRUE(succeeded(outcome));
   EXPECT_EQ(outcome.out, output_of(run_args({})));
   for (const char* part : {"expert cache on ", "6 of 24 experts", "tokens in ", "hits %",
-                           "link MB/token", "\n      2 ", "\n    all ", "cache: "}) {
+                           "link MB/tok", "\n      2 ", "\n    all ", "cache: "}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " is not in\n" << outcome.err;
   }
   const Outcome cpu = run_sluice(run_args({"--expert-stats"}));
