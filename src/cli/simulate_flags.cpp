@@ -84,6 +84,7 @@ std::vector<policy::CostModel> MachineFlags::all() const {
     base.cpu_gbps = hardware.cpu_gbps;
     base.gpu_gbps = hardware.gpu_gbps;
     base.handshake_us = hardware.handshake_us;
+    base.copy_interference = hardware.copy_interference;
   }
   if (!handshake.empty()) {
     base.handshake_us = policy::parse_microseconds(handshake, "--handshake");
