@@ -104,14 +104,16 @@ Json test_json(const BenchReport& report, const BenchRun& run, const BenchTest& 
 Json run_json(const BenchReport& report, const BenchRun& run) {
   Json tests = Json::array();
   for (const BenchTest& test : run.tests) tests.push_back(test_json(report, run, test));
-  Json json = {{"n_threads", run.n_threads()},
-               {"read_gbps", run.read_bytes() / kGiga},
-               {"read_gbps_before", run.before.read_bytes / kGiga},
-               {"read_gbps_after", run.after.read_bytes / kGiga},
-               {"int8_tops", run.int8_ops() / kTera},
-               {"int8_instruction", run.before.int8_instruction},
-               {"tests", std::move(tests)}};
-  if (run.on_device()) json["experts"] = expert_stats_json(run.placement, run.experts);
+  Json json = {{"n_threads", run.n_threads()}, {"tests", std::move(tests)}};
+  if (run.on_device()) {
+    json["experts"] = expert_stats_json(run.placement, run.experts);
+  } else {
+    json.update({{"read_gbps", run.read_bytes() / kGiga},
+                 {"read_gbps_before", run.before.read_bytes / kGiga},
+                 {"read_gbps_after", run.after.read_bytes / kGiga},
+                 {"int8_tops", run.int8_ops() / kTera},
+                 {"int8_instruction", run.before.int8_instruction}});
+  }
   return json;
 }
 
@@ -133,6 +135,10 @@ std::string head_line(const BenchReport& report) {
 }
 
 std::string machine_line(const BenchReport& report, const BenchRun& run) {
+  if (run.on_device()) {
+    return cat(report.cpu, ", ", run.n_threads(), " threads on ", report.n_cores, " cores; sluice ",
+               SLUICE_VERSION);
+  }
   return cat(
       report.cpu, ", ", run.n_threads(), " threads on ", report.n_cores, " cores; reads ",
       text("%.1f GB/s (%.1f before, %.1f after); int8 %.2f TOPS (", run.read_bytes() / kGiga,

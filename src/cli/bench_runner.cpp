@@ -73,9 +73,11 @@ void run_tests(const BenchPlan& plan, const Model& model, BenchRun& run) {
   run.experts = session.expert_stats();
 }
 
-// The pool ends here: two of them would be in each other's way.
-MachineSpeed measure_machine(int n_threads) {
+// The pool ends here: two of them would be in each other's way. A device is compared with its
+// forecast, not with what these cores can do.
+MachineSpeed measure_machine(int n_threads, bool on_device) {
   ThreadPool pool(n_threads);
+  if (on_device) return {.n_threads = pool.n_threads()};
   const Int8Speed int8 = int8_speed(pool);
   return {.n_threads = pool.n_threads(),
           .read_bytes = read_bytes_per_second(pool),
@@ -88,9 +90,10 @@ MachineSpeed measure_machine(int n_threads) {
 BenchRun run_bench(const BenchPlan& plan, int n_threads,
                    const std::function<Model(int n_threads)>& load) {
   BenchRun run;
-  run.before = measure_machine(n_threads);
+  const bool on_device = plan.session.device.kind != DeviceKind::cpu;
+  run.before = measure_machine(n_threads, on_device);
   run_tests(plan, load(n_threads), run);
-  run.after = measure_machine(n_threads);
+  run.after = measure_machine(n_threads, on_device);
   return run;
 }
 
