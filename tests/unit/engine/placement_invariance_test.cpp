@@ -24,15 +24,23 @@ OpenModel many_experts(const char* architecture, const char* mix) {
   return OpenModel(options);
 }
 
+// Each with another policy, driver and link, with and without prefetch, in turn.
 TEST(PlacementInvariance, HoldsFor256TokensOfEveryArchitectureMixAndBudget) {
   const std::vector<TokenId> tokens = text(256);
+  size_t i = 0;
   for (const char* architecture : model::test::kArchitectures) {
     for (const char* mix : {"F32", "Q8_0", "Q4_K_M"}) {
       const OpenModel model = many_experts(architecture, mix);
       const Logits expected = run_alone(
           *model, tokens, 64, {.kv = {.n_sequences = 1, .n_ctx = 256, .page_tokens = 64}});
       for (const double share : {0.0, 0.03, 0.1, 0.3, 0.6, 1.0}) {
-        Placed placed(model, {.share = share, .n_ctx = 256});
+        Place place{.share = share, .n_ctx = 256};
+        place.policy = kPolicies[i % std::size(kPolicies)];
+        place.cut = i / 2 % 2 == 0 ? StepCut::whole : StepCut::segmented;
+        place.device.link_gbps = i / 3 % 2 == 0 ? 50.0 : 1.0;
+        place.link_share = i / 4 % 2 == 0 ? 0.0 : 0.5;
+        if (i++ % 5 < 3) place.staging = eager_staging();
+        Placed placed(model, place);
         expect_same_bits(expected, placed.run(tokens, 20),
                          cat(architecture, " ", mix, ", ", share, " of the experts"));
       }
@@ -137,8 +145,7 @@ TEST(PlacementInvariance, HoldsForPrompts) {
 }
 
 // Takes experts out of the table and puts them back at random, between every two steps.
-TEST(PlacementInvariance, HoldsWhileResidencyIsShuffled) {
-  const OpenModel model("qwen2moe", "Q4_K_M");
+void expect_same_while_shuffled(const OpenModel& model) {
   const Logits expected = run_alone(*model, text());
   Placed placed(model, {.share = 1.0});
   uint64_t round = 0;
@@ -163,6 +170,14 @@ TEST(PlacementInvariance, HoldsWhileResidencyIsShuffled) {
   };
   expect_same_bits(expected, placed.run(text(), 9, shuffle), "shuffled");
   EXPECT_GT(placed.runtime.n_computed_by_host(), 50);
+}
+
+TEST(PlacementInvariance, HoldsWhileResidencyIsShuffled) {
+  for (const char* architecture : model::test::kArchitectures) {
+    for (const char* mix : {"F32", "Q8_0", "Q4_K_M"}) {
+      expect_same_while_shuffled(OpenModel(architecture, mix));
+    }
+  }
 }
 
 TEST(PlacementInvariance, OneFlippedByteInOneSlotChangesTheLogits) {
