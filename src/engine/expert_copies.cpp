@@ -20,6 +20,7 @@ ExpertCopies::ExpertCopies(backend::Device& device, backend::Stream& main, backe
                            const ExpertCopyOptions& options)
     : slots_(slots),
       host_(host),
+      cache_(cache),
       main_(main),
       copies_(copies),
       options_(options),
@@ -64,8 +65,24 @@ void ExpertCopies::enqueue(const policy::Move& move) {
     next.evicts = same->evicts;
     queue_.erase(same);
   }
-  const bool is_there = next.evicts && next.in == next.out;  // it has never left
-  if (!is_there) queue_.push_back(next);
+  if (!next.evicts || next.in != next.out) {
+    queue_.push_back(next);
+    return;
+  }
+  // It has never left. The table may have shown another slot meanwhile.
+  const std::byte* const slot = slots_.slot(next.pool, next.slot);
+  if (!is_pending(slot) && slots_.published(next.in) != slot) slots_.publish(next.in, slot, main_);
+}
+
+bool ExpertCopies::is_pending(const std::byte* slot) const {
+  return std::any_of(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(n_pending_),
+                     [slot](const Pending& p) { return p.slot == slot; });
+}
+
+// Whether the cache means this slot, after all moves that it has asked for.
+bool ExpertCopies::belongs(policy::ExpertKey key, const std::byte* slot) const {
+  return cache_.resident(key.layer, key.expert) &&
+         slots_.slot(cache_.pool(key.layer), cache_.slot(key.layer, key.expert)) == slot;
 }
 
 // In order, until so many bytes are under way; one at least where nothing is.
@@ -111,7 +128,10 @@ void ExpertCopies::publish_arrived() {
     // Events are reached after a fault too; and what is seen as done was done before it is asked.
     if (copies_.has_failed()) return;
     main_.wait(*pending_[i].arrived);
-    slots_.publish(pending_[i].key, pending_[i].slot, main_);
+    // What another move will overwrite is not shown any more.
+    if (belongs(pending_[i].key, pending_[i].slot)) {
+      slots_.publish(pending_[i].key, pending_[i].slot, main_);
+    }
     std::swap(pending_[i], pending_[--n_pending_]);
   }
 }

@@ -63,11 +63,14 @@ class ExpertCopies {
   void enqueue(const policy::Move& move);
   size_t n_to_begin(uint64_t max_bytes) const;
   void take_out(policy::ExpertKey key, const std::byte* slot);
+  bool is_pending(const std::byte* slot) const;
+  bool belongs(policy::ExpertKey key, const std::byte* slot) const;
   void begin(const policy::Move& move, const Nearby& nearby);
   void copy(const Pending& pending, const std::byte* nearby);
 
   ExpertSlots& slots_;
   HostExperts& host_;
+  const policy::ExpertCache& cache_;
   backend::Stream& main_;
   backend::Stream& copies_;
   ExpertCopyOptions options_;
