@@ -3,7 +3,6 @@
 #include "engine/calibration.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "backend/cpu/host_memory.h"
 #include "backend/ram/ram_ops.h"
@@ -12,6 +11,7 @@
 #include "base/machine_fingerprint.h"
 #include "base/random.h"
 #include "base/units.h"
+#include "base/wall_clock.h"
 #include "engine/activations.h"
 #include "engine/expert_runtime.h"
 #include "quant/activation.h"
@@ -30,24 +30,19 @@ constexpr uint64_t kCopyBytes = 4 * kMiB;
 constexpr int kCopiesTogether = 4;
 constexpr size_t kMostChoices = 32;  // on the device
 
-double now() {
-  using std::chrono::steady_clock;
-  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
-}
-
 template <typename Work>
 double seconds_of(const Work& work) {
-  const double start = now();
+  const double start = wall_seconds();
   work();
-  return now() - start;
+  return wall_seconds() - start;
 }
 
 // Again and again, at least once.
 template <typename Work>
 void repeat_for(double seconds, const Work& work) {
-  const double end = now() + seconds;
+  const double end = wall_seconds() + seconds;
   do work();
-  while (now() < end);
+  while (wall_seconds() < end);
 }
 
 double median(std::vector<double> values) {
@@ -120,7 +115,7 @@ class Calibration {
   MachineRecord record;
 
  private:
-  double next_share() { return std::max(end_ - now(), 0.0) / n_shares_--; }
+  double next_share() { return std::max(end_ - wall_seconds(), 0.0) / n_shares_--; }
   ChosenExperts choose(int n_experts);
   backend::MailboxShape mailbox_shape() const { return {1, 1, model_.config().d_model}; }
   void compute(const ChosenExperts& choice) {
@@ -152,7 +147,7 @@ Calibration::Calibration(const model::Model& model, backend::RamDevice& device, 
       device_(device),
       threads_(threads),
       budget_(seconds),
-      end_(now() + seconds),
+      end_(wall_seconds() + seconds),
       activations_(backend::allocate_host, model, 1),
       input_(activations_.view(1).expert_input),
       out_(static_cast<size_t>(n_used_) * static_cast<size_t>(model.config().d_model)),

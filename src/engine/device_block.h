@@ -28,7 +28,6 @@ class DeviceBlock {
   }
 
   uint64_t n_bytes() const { return memory_.n_bytes(); }
-  uint64_t n_left() const { return memory_.n_bytes() - n_taken_; }
 
  private:
   backend::Buffer memory_;

@@ -3,7 +3,6 @@
 #include "engine/device_steps.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
 #include "base/cpu_topology.h"
@@ -11,6 +10,7 @@
 #include "base/free_memory.h"
 #include "base/machine_fingerprint.h"
 #include "base/units.h"
+#include "base/wall_clock.h"
 #include "engine/measured_machine.h"
 #include "engine/mode_trial.h"
 #include "engine/profile_file.h"
@@ -36,8 +36,8 @@ policy::Wishes wishes_of(const SessionOptions& options, int n_ctx) {
   wishes.pinned = d.pinned_layers;
   wishes.n_slots = d.n_slots;
   wishes.n_ctx = n_ctx;
-  wishes.k_type = static_cast<policy::KvType>(options.k_type);
-  wishes.v_type = static_cast<policy::KvType>(options.v_type);
+  wishes.k_type = planned_type(options.k_type);
+  wishes.v_type = planned_type(options.v_type);
   wishes.prefill_chunk = std::min(options.prefill_chunk, n_ctx);
   return wishes;
 }
@@ -68,10 +68,10 @@ double least_layer_seconds(const policy::ModelShape& shape, const policy::Hardwa
   return least;
 }
 
-double wall_seconds() {
-  using std::chrono::steady_clock;
-  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
-}
+static_assert(static_cast<int>(ExpertPlace::gpu) == static_cast<int>(policy::MoeWish::gpu) &&
+              static_cast<int>(ExpertPlace::cpu) == static_cast<int>(policy::MoeWish::cpu));
+static_assert(static_cast<int>(KvType::q8_0) == static_cast<int>(policy::KvType::q8_0) &&
+              static_cast<int>(KvType::q4_0) == static_cast<int>(policy::KvType::q4_0));
 
 }  // namespace
 

@@ -14,6 +14,9 @@
 
 namespace sluice::engine {
 
+// The public names are the planner's, in its order.
+inline policy::KvType planned_type(KvType type) { return static_cast<policy::KvType>(type); }
+
 // A machine with that device, as the planner sees it.
 policy::Hardware hardware_of(const SimDevice& sim);
 

@@ -21,22 +21,6 @@ namespace {
 constexpr SequenceId kOnlySequence{0};
 constexpr int kDefaultContext = 4096;
 
-quant::Type tensor_type(KvType type) {
-  switch (type) {
-    case KvType::f32:
-      return quant::Type::f32;
-    case KvType::f16:
-      return quant::Type::f16;
-    case KvType::bf16:
-      return quant::Type::bf16;
-    case KvType::q8_0:
-      return quant::Type::q8_0;
-    case KvType::q4_0:
-      return quant::Type::q4_0;
-  }
-  throw Error(Errc::bad_request, "unknown KV type");
-}
-
 ModelInfo make_info(const gguf::ModelFile& file, const model::Config& c) {
   ModelInfo info{.architecture = c.architecture,
                  .name = c.name,
@@ -128,10 +112,10 @@ struct Session::Impl {
       device = steps.get();
       driver = std::move(steps);
     } else {
-      const engine::KvOptions kv{.k_type = tensor_type(options.k_type),
-                                 .v_type = tensor_type(options.v_type),
-                                 .n_sequences = 1,
-                                 .n_ctx = n_ctx};
+      const engine::KvOptions kv =
+          engine::kv_options({.n_ctx = n_ctx,
+                              .k_type = engine::planned_type(options.k_type),
+                              .v_type = engine::planned_type(options.v_type)});
       driver = std::make_unique<engine::Stepper>(model->model, backend::make_cpu_ops(*model->pool),
                                                  kv, std::min(options.prefill_chunk, n_ctx),
                                                  std::move(reroute));

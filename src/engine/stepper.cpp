@@ -3,17 +3,16 @@
 #include "engine/stepper.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.h"
 
 namespace sluice::engine {
 
-void give_logits(const model::Model& model, model::Step& step, std::span<const int32_t> wanted,
-                 const OnRowLogits& on_logits) {
+void Stepper::give_logits(model::Step& step, const OnRowLogits& on_logits) {
+  const std::span<const int32_t> wanted = rows_.logit_rows();
   for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
     const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
-    const backend::ConstRowsView logits = model.logits(step, some);
+    const backend::ConstRowsView logits = model_.logits(step, some);
     for (size_t i = 0; i < some.size(); ++i) {
       on_logits(some[i], {logits.row(static_cast<int64_t>(i)), static_cast<size_t>(logits.n_cols)});
     }
@@ -41,12 +40,7 @@ void Stepper::step(std::span<const StepRow> rows, const OnRowLogits& on_logits) 
                    activations_.view(rows_.n_rows())};
   model_.embed(step);
   model_.forward(step, 0, model_.config().n_layers);
-  give_logits(model_, step, rows_.logit_rows(), on_logits);
-}
-
-double Stepper::seconds() const {
-  using std::chrono::steady_clock;
-  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
+  give_logits(step, on_logits);
 }
 
 void Stepper::truncate(SequenceId sequence, int n_tokens) {

@@ -10,6 +10,7 @@
 
 #include "backend/ops.h"
 #include "base/ids.h"
+#include "base/wall_clock.h"
 #include "engine/activations.h"
 #include "engine/kv_cache.h"
 #include "engine/resident_experts.h"
@@ -17,11 +18,6 @@
 #include "model/model.h"
 
 namespace sluice::engine {
-
-// Computes the logits of the step's rows that want them, some at a time, and hands them over, in
-// order.
-void give_logits(const model::Model& model, model::Step& step, std::span<const int32_t> wanted,
-                 const OnRowLogits& on_logits);
 
 class Stepper final : public StepDriver {
  public:
@@ -35,10 +31,13 @@ class Stepper final : public StepDriver {
   int max_rows() const override { return activations_.max_rows(); }
   uint64_t kv_bytes() const override { return kv_.n_bytes(); }
   const RoutingLog& log() const override { return log_; }
-  double seconds() const override;
+  double seconds() const override { return wall_seconds(); }
   StepSize size() const { return rows_.size(); }  // of the last step
 
  private:
+  // Of the rows that want them, some at a time.
+  void give_logits(model::Step& step, const OnRowLogits& on_logits);
+
   const model::Model& model_;
   std::unique_ptr<backend::Ops> ops_;
   KvCache kv_;

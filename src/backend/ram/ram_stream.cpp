@@ -7,16 +7,12 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/wall_clock.h"
 
 namespace sluice::backend {
 namespace {
 
 thread_local double* this_threads_seconds = nullptr;
-
-double wall_seconds() {
-  using std::chrono::steady_clock;
-  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
-}
 
 // To the microsecond, which a sleep is not.
 void wait_until(double seconds) {
