@@ -21,12 +21,12 @@
 
 #include "base/error.h"
 #include "base/machine_fingerprint.h"
-#include "engine/expert_runtime.h"
-#include "model/shape.h"
-#include "model/synth.h"
-#include "policy/pricing_speed.h"
-#include "policy/replay_account.h"
-#include "policy/trace_generator.h"
+#include "engine/device/expert_runtime.h"
+#include "model_file/shape.h"
+#include "model_file/synth.h"
+#include "policy/plan/pricing_speed.h"
+#include "policy/trace/replay_account.h"
+#include "policy/trace/trace_generator.h"
 #include "support/link_watch.h"
 
 namespace sluice::engine {
@@ -68,7 +68,7 @@ double per(double n, int64_t of) { return of == 0 ? 0.0 : n / static_cast<double
 class Lab {
  public:
   explicit Lab(const Settings& s)
-      : s_(s), file_(write(s)), model_(file_), shape_(model::read_shape(file_)) {
+      : s_(s), file_(write(s)), model_(file_), shape_(model_file::read_shape(file_)) {
     policy::GeneratorOptions options{
         .shape = policy::generator_shape(s.n_layers, s.n_experts, s.n_used)};
     options.n_prefill = 0;
@@ -96,8 +96,8 @@ class Lab {
 // Shaped like a layer of Qwen3-30B-A3B, an eighth as wide: trunk and router weigh as much, next to
 // an expert, as they do there, within a factor of two.
 gguf::ModelFile Lab::write(const Settings& s) {
-  model::SynthOptions o;
-  o.mix = model::QuantMix::parse("q4_0");
+  model_file::SynthOptions o;
+  o.mix = model_file::QuantMix::parse("q4_0");
   model::Config& c = o.config;
   c.architecture = "qwen3moe";
   c.n_layers = s.n_layers;

@@ -15,8 +15,8 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/host_memory.h"
-#include "base/machine_speed.h"
 #include "base/random.h"
+#include "cli/bench/machine_speed.h"
 #include "quant/activation.h"
 #include "quant/random_rows.h"
 
@@ -89,7 +89,7 @@ void measure(const std::vector<Layer>& layers, int n_threads) {
   ThreadPool pool(n_threads);
   const std::unique_ptr<Ops> op = make_cpu_ops(pool);
   Token token;
-  const double before = read_bytes_per_second(pool);
+  const double before = cli::read_bytes_per_second(pool);
   std::vector<double> rates;  // bytes/s of each round
   for (int round = 0; round < kRounds; ++round) {
     double bytes = 0.0;
@@ -110,7 +110,7 @@ void measure(const std::vector<Layer>& layers, int n_threads) {
     rates.push_back(bytes / took.count());
   }
   std::ranges::nth_element(rates, rates.begin() + kRounds / 2);
-  const double reads = std::max(before, read_bytes_per_second(pool));
+  const double reads = std::max(before, cli::read_bytes_per_second(pool));
   const double median = rates[kRounds / 2];
   std::printf("%7d  %10.1f  %6.1f  %3.0f %%\n", pool.n_threads(), median / 1e9, reads / 1e9,
               100.0 * median / reads);

@@ -18,8 +18,8 @@
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/quantized_rows.h"
 #include "base/error.h"
-#include "base/machine_speed.h"
 #include "base/random.h"
+#include "cli/bench/machine_speed.h"
 #include "quant/random_rows.h"
 
 namespace sluice::backend::cpu {
@@ -147,7 +147,7 @@ void register_all() {
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   sluice::ThreadPool one(1);
-  sluice::backend::cpu::read_speed = sluice::read_bytes_per_second(one);
+  sluice::backend::cpu::read_speed = sluice::cli::read_bytes_per_second(one);
   std::printf("one core reads %.1f GB/s\n", sluice::backend::cpu::read_speed / 1e9);
   sluice::backend::cpu::register_all();
   benchmark::RunSpecifiedBenchmarks();

@@ -1,7 +1,7 @@
 # Joins page.html, page.css and script/*.js of FOLDER and writes the page as a C++ string to OUT.cpp,
 # and the joined script alone, for its tests, to OUT.js:
 #
-#   cmake -D FOLDER=src/cli/report -D OUT=somewhere/page_text -P embed_report.cmake
+#   cmake -D FOLDER=src/cli/simulate/report -D OUT=somewhere/page_text -P embed_report.cmake
 
 file(READ ${FOLDER}/page.html page)
 file(READ ${FOLDER}/page.css style)
@@ -19,7 +19,7 @@ endif()
 
 file(WRITE ${OUT}.js "${script}")
 file(WRITE ${OUT}.cpp "// Written by cmake/embed_report.cmake.
-#include \"cli/report/page_text.h\"
+#include \"cli/simulate/report/page_text.h\"
 
 namespace sluice::cli::report {
 

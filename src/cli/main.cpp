@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/terminal_text.h"
+#include "cli/terminal/terminal_text.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "base/machine_fingerprint.h"
 #include "cli/models.h"
-#include "engine/machine_record.h"
+#include "engine/machine/machine_record.h"
 #include "support/temp_dir.h"
 #include "unit/gguf/file_bytes.h"
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/report/page.h"
+#include "cli/simulate/report/page.h"
 
 namespace sluice::test {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "base/thread_pool.h"
 #include "gguf/model_file.h"
-#include "model/requantize.h"
-#include "model/tokenizer_data.h"
+#include "model_file/requantize.h"
+#include "model_file/tokenizer_data.h"
 #include "sluice/sluice.h"
 #include "support/sanitizers.h"
 #include "support/temp_dir.h"
@@ -35,7 +35,7 @@ std::string demo_data(const std::string& name) {
 class Demo {
  public:
   explicit Demo(const std::string& path)
-      : tokenizer_(model::read_tokenizer_data(gguf::ModelFile::open(path).metadata())),
+      : tokenizer_(model_file::read_tokenizer_data(gguf::ModelFile::open(path).metadata())),
         model_(Model::load(path)) {}
 
   // Greedy, up to the end of the turn.
@@ -110,8 +110,8 @@ TEST(DemoModel, InF32ItsLogitsAreThoseOfTransformers) {
   constexpr float kBound = 2e-3f;
   const test::TempDir dir;
   ThreadPool pool(2);
-  model::requantize(gguf::ModelFile::open(SLUICE_SHIPPED_MODELS "/demo-attn.gguf"),
-                    dir / "f32.gguf", model::QuantMix::parse("F32"), pool, {});
+  model_file::requantize(gguf::ModelFile::open(SLUICE_SHIPPED_MODELS "/demo-attn.gguf"),
+                         dir / "f32.gguf", model_file::QuantMix::parse("F32"), pool, {});
   const Model model = Model::load(dir / "f32.gguf");
   std::ifstream json_file(demo_data("demo-attn.json"));
   const Json golden = Json::parse(json_file);

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <variant>
 
-#include "text/jinja/access.h"
 #include "text/jinja/interpreter.h"
-#include "text/jinja/operators.h"
-#include "text/jinja/print.h"
+#include "text/jinja/values/access.h"
+#include "text/jinja/values/operators.h"
+#include "text/jinja/values/print.h"
 
 namespace sluice::text::jinja {
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <variant>
 
-#include "text/jinja/access.h"
 #include "text/jinja/interpreter.h"
 #include "text/jinja/interpreter_guards.h"
-#include "text/jinja/objects.h"
+#include "text/jinja/values/access.h"
+#include "text/jinja/values/objects.h"
 
 namespace sluice::text::jinja {
 

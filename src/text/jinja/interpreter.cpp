@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "text/jinja/access.h"
 #include "text/jinja/interpreter_guards.h"
-#include "text/jinja/objects.h"
-#include "text/jinja/print.h"
+#include "text/jinja/values/access.h"
+#include "text/jinja/values/objects.h"
+#include "text/jinja/values/print.h"
 
 namespace sluice::text::jinja {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/jinja/program.h"
+#include "text/jinja/parse/program.h"
 #include "text/jinja/runtime.h"
 
 namespace sluice::text::jinja {

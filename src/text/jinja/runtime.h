@@ -12,7 +12,7 @@
 
 #include "text/jinja/limits.h"
 #include "text/jinja/location.h"
-#include "text/jinja/value.h"
+#include "text/jinja/values/value.h"
 
 namespace sluice::text::jinja {
 

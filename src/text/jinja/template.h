@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "text/jinja/globals.h"
-#include "text/jinja/json.h"
+#include "text/jinja/builtins/globals.h"
 #include "text/jinja/limits.h"
-#include "text/jinja/program.h"
+#include "text/jinja/parse/program.h"
+#include "text/jinja/values/json.h"
 
 namespace sluice::text::jinja {
 

@@ -1,7 +1,7 @@
 // What calibration measures on this machine: figures that can be true, in the time it was given,
 // and what is kept of them between starts.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/calibration.h"
+#include "engine/machine/calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/machine_fingerprint.h"
 #include "base/units.h"
-#include "engine/measured_machine.h"
+#include "engine/machine/measured_machine.h"
 #include "sluice/sluice.h"
 #include "support/sanitizers.h"
 #include "unit/engine/run_model.h"
@@ -25,8 +25,8 @@ backend::RamDeviceOptions device_with(uint64_t n_bytes, double link_gbps = 1.0) 
 }
 
 // About 100 MB of experts, 1 MB each.
-model::SynthOptions large_options() {
-  model::SynthOptions o = model::test::tiny_options("qwen3moe", "Q8_0");
+model_file::SynthOptions large_options() {
+  model_file::SynthOptions o = model::test::tiny_options("qwen3moe", "Q8_0");
   o.config.d_model = 512;
   o.config.d_ff = 640;
   o.config.n_layers = 5;

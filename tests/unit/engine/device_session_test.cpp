@@ -8,7 +8,7 @@
 
 #include "backend/ram/ram_device.h"
 #include "base/machine_fingerprint.h"
-#include "engine/machine_record.h"
+#include "engine/machine/machine_record.h"
 #include "sluice/sluice.h"
 #include "unit/engine/run_model.h"
 

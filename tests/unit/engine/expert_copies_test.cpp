@@ -1,7 +1,7 @@
 // Experts that move between host and device: what the table shows is whole whenever the device's
 // work looks, whatever moves meanwhile; what has left is gone.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/expert_copies.h"
+#include "engine/device/expert_copies.h"
 
 #include <gtest/gtest.h>
 

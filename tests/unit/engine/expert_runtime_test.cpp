@@ -1,7 +1,7 @@
 // What the expert runtime does when something fails, and that it decides by steps alone; its
 // logits are placement_invariance_test.cpp's affair.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/expert_runtime.h"
+#include "engine/device/expert_runtime.h"
 
 #include <gtest/gtest.h>
 

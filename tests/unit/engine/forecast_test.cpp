@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/device_steps.h"
-#include "policy/replay.h"
-#include "policy/trace_generator.h"
+#include "engine/device/device_steps.h"
+#include "policy/trace/replay.h"
+#include "policy/trace/trace_generator.h"
 #include "support/sanitizers.h"
 #include "unit/engine/run_model.h"
 
@@ -40,8 +40,8 @@ std::vector<Machine> grid() {
 // machines that are slower by as much: all times are those of the real ones.
 class Forecast : public ::testing::Test {
  protected:
-  static model::SynthOptions options() {
-    model::SynthOptions o = model::test::tiny_options("qwen3moe", "Q8_0");
+  static model_file::SynthOptions options() {
+    model_file::SynthOptions o = model::test::tiny_options("qwen3moe", "Q8_0");
     o.config.n_layers = 6;
     o.config.n_experts = 64;
     o.config.n_experts_used = 6;

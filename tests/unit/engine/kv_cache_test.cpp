@@ -1,6 +1,6 @@
 // The page bookkeeping of the KV cache, its layout in memory, and the types it refuses.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/kv_cache.h"
+#include "engine/step/kv_cache.h"
 
 #include <gtest/gtest.h>
 

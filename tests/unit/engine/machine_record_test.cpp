@@ -1,7 +1,7 @@
 // What was measured on a machine, kept in a file: all of it comes back, on the same machine and
 // from a whole file alone.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/machine_record.h"
+#include "engine/machine/machine_record.h"
 
 #include <gtest/gtest.h>
 

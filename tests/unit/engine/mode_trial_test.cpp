@@ -1,7 +1,7 @@
 // Plans that are tried: the fastest wins, what was tried once is not tried again, and the sequence
 // is empty afterwards.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/mode_trial.h"
+#include "engine/machine/mode_trial.h"
 
 #include <gtest/gtest.h>
 

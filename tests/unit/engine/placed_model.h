@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/units.h"
-#include "engine/expert_runtime.h"
+#include "engine/device/expert_runtime.h"
 #include "unit/engine/run_model.h"
 
 namespace sluice::engine::test {

@@ -18,7 +18,7 @@ constexpr PolicyKind kPolicies[] = {PolicyKind::mixture, PolicyKind::lru, Policy
 
 // Enough experts that three in a hundred are one.
 OpenModel many_experts(const char* architecture, const char* mix) {
-  model::SynthOptions options = model::test::tiny_options(architecture, mix);
+  model_file::SynthOptions options = model::test::tiny_options(architecture, mix);
   options.config.n_experts = 32;
   options.config.n_ctx_train = 1024;
   return OpenModel(options);

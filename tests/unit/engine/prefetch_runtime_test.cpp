@@ -13,8 +13,8 @@ constexpr int kLayers = 6, kUsed = 4;
 constexpr double kExpertBytes = 2.8e6;  // that the rates below are meant for
 
 // Layers change little of what the next one sees, so that routing can be foreseen.
-model::SynthOptions foreseeable_model() {
-  model::SynthOptions o = model::test::tiny_options("qwen3moe", "q8_0");
+model_file::SynthOptions foreseeable_model() {
+  model_file::SynthOptions o = model::test::tiny_options("qwen3moe", "q8_0");
   o.config.n_layers = kLayers;
   o.config.n_experts = 32;
   o.config.n_experts_used = kUsed;

@@ -1,7 +1,7 @@
 // Routing profiles on disk: what is kept comes back, what is damaged is said and left out, and a
 // save that fails leaves the older file whole.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/profile_file.h"
+#include "engine/machine/profile_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

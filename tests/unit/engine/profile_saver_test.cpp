@@ -1,13 +1,13 @@
 // The saver of routing profiles: in time, never twice as much, and never in a step's way.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/profile_saver.h"
+#include "engine/machine/profile_saver.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/profile_file.h"
+#include "engine/machine/profile_file.h"
 #include "support/temp_dir.h"
 
 namespace sluice::engine {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/random.h"
-#include "engine/stepper.h"
-#include "model/shape.h"
+#include "engine/step/stepper.h"
+#include "model_file/shape.h"
 #include "unit/backend/expect.h"
 #include "unit/model/draft.h"
 #include "unit/model/tiny_model.h"
@@ -22,7 +22,7 @@ class OpenModel {
  public:
   OpenModel(const std::string& architecture, const std::string& mix)
       : OpenModel([&](const std::string& path) { write_tiny(path, architecture, mix); }) {}
-  explicit OpenModel(const model::SynthOptions& options)
+  explicit OpenModel(const model_file::SynthOptions& options)
       : OpenModel([&](const std::string& path) {
           ThreadPool pool(1);
           write_synthetic_model(path, options, pool, {});
@@ -31,7 +31,7 @@ class OpenModel {
       : OpenModel([&](const std::string& path) { draft.write(path); }) {}
 
   const model::Model& operator*() const { return model_; }
-  policy::ModelShape shape() const { return model::read_shape(file_); }
+  policy::ModelShape shape() const { return model_file::read_shape(file_); }
   std::string path() const { return dir_ / "m.gguf"; }
 
  private:

@@ -1,7 +1,7 @@
 // Steps of whole models, bit for bit: how a text is divided into steps, what else is in a step,
 // what was there before and how many threads work must not show in its logits.
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/stepper.h"
+#include "engine/step/stepper.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "model/model.h"
-#include "model/synth.h"
+#include "model_file/synth.h"
 #include "support/error_of.h"
 #include "unit/gguf/temp_dir.h"
 
@@ -19,10 +19,10 @@ constexpr const char* kArchitectures[] = {"qwen3moe", "qwen2moe", "olmoe", "llam
 
 // Two layers, wide enough for the mix's blocks. Weights are large enough that attention and router
 // have clear preferences (scores of about 2), so that a wrong input to either shows.
-inline SynthOptions tiny_options(const std::string& architecture, const std::string& mix,
-                                 uint64_t seed = 1) {
-  SynthOptions o;
-  o.mix = QuantMix::parse(mix);
+inline model_file::SynthOptions tiny_options(const std::string& architecture,
+                                             const std::string& mix, uint64_t seed = 1) {
+  model_file::SynthOptions o;
+  o.mix = model_file::QuantMix::parse(mix);
   const bool wide = quant::type_info(o.mix.base()).block_elems == 256;
   Config& c = o.config;
   c.architecture = architecture;
@@ -46,7 +46,7 @@ inline SynthOptions tiny_options(const std::string& architecture, const std::str
 inline void write_tiny(const std::string& path, const std::string& architecture,
                        const std::string& mix, uint64_t seed = 1) {
   ThreadPool pool(1);
-  write_synthetic_model(path, tiny_options(architecture, mix, seed), pool, {});
+  model_file::write_synthetic_model(path, tiny_options(architecture, mix, seed), pool, {});
 }
 
 using sluice::test::error_of;

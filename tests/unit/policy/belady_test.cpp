@@ -1,6 +1,6 @@
 // Belady's optimum, against every possible sequence of decisions on tiny traces.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/belady.h"
+#include "policy/trace/belady.h"
 
 #include <bit>
 #include <map>

@@ -1,7 +1,7 @@
 // What holds for the expert cache whatever the policy: capacity, protection, floors, slots, limits,
 // and that the same steps give the same decisions.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/expert_cache.h"
+#include "policy/cache/expert_cache.h"
 
 #include <map>
 #include <set>

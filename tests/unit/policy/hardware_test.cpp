@@ -1,12 +1,12 @@
 // Descriptions of machines: names from the table, numbers, both, and what is wrong with them.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/hardware.h"
+#include "policy/plan/hardware.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "policy/hardware_table.h"
+#include "policy/plan/hardware_table.h"
 #include "unit/policy/planner_shapes.h"
 
 namespace sluice::policy::planner_test {

@@ -1,6 +1,6 @@
 // The expert cache of a plan: its slots, its pins, who may gain slots, and what copies cost.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/planner_cache.h"
+#include "policy/plan/planner_cache.h"
 
 #include <gtest/gtest.h>
 

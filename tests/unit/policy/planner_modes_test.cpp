@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "policy/planner.h"
+#include "policy/plan/planner.h"
 #include "unit/policy/planner_shapes.h"
 
 namespace sluice::policy::planner_test {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "policy/planner.h"
+#include "policy/plan/planner.h"
 #include "unit/policy/planner_shapes.h"
 
 namespace sluice::policy::planner_test {

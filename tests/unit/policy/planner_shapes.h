@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "policy/planner.h"
+#include "policy/plan/planner.h"
 #include "support/error_of.h"
 
 namespace sluice::policy::planner_test {

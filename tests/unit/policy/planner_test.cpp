@@ -1,7 +1,7 @@
 // The planner: what it chooses, what it gives up and in which order, which wishes it obeys, and
 // what it refuses.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/planner.h"
+#include "policy/plan/planner.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Which plans are tried before one of them is chosen.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/planner_trial.h"
+#include "policy/plan/planner_trial.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Nothing is allocated after construction: all that the program requests is counted here.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/prefetch.h"
+#include "policy/cache/prefetch.h"
 #include "support/count_allocations.h"
 #include "unit/policy/traces.h"
 

@@ -1,6 +1,6 @@
 // The prefetch planner: order, budget, staging slots and what became of the bytes.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/prefetch.h"
+#include "policy/cache/prefetch.h"
 
 #include "unit/policy/traces.h"
 

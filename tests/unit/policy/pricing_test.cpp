@@ -1,12 +1,12 @@
 // What a model costs in bytes, checked by hand, and how fast the cost model thinks it is.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/pricing.h"
+#include "policy/plan/pricing.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "policy/pricing_speed.h"
+#include "policy/plan/pricing_speed.h"
 #include "unit/policy/planner_shapes.h"
 
 namespace sluice::policy::planner_test {

@@ -1,6 +1,6 @@
 // The replay: figures checked by hand, and its own speed.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/replay.h"
+#include "policy/trace/replay.h"
 
 #include <ctime>
 

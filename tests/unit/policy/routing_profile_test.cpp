@@ -1,6 +1,6 @@
 // Profiles of earlier runs: they come back as written, fade, and are refused when damaged.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/routing_profile.h"
+#include "policy/trace/routing_profile.h"
 
 #include <gtest/gtest.h>
 

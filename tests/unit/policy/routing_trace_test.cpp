@@ -1,6 +1,6 @@
 // The binary trace format: what is written comes back, in whatever pieces; what is broken is named.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/routing_trace.h"
+#include "policy/trace/routing_trace.h"
 
 #include "base/error.h"
 #include "unit/policy/traces.h"

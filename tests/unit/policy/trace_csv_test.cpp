@@ -1,6 +1,6 @@
 // Import of recorded routing from CSV.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/trace_csv.h"
+#include "policy/trace/trace_csv.h"
 
 #include "base/error.h"
 #include "unit/policy/traces.h"

@@ -1,6 +1,6 @@
 // Generated traces behave like the recorded one, or locality would be self-awarded.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/trace_generator.h"
+#include "policy/trace/trace_generator.h"
 
 #include "unit/policy/traces.h"
 

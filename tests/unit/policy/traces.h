@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "policy/belady.h"
-#include "policy/replay.h"
-#include "policy/trace_csv.h"
-#include "policy/trace_generator.h"
+#include "policy/trace/belady.h"
+#include "policy/trace/replay.h"
+#include "policy/trace/trace_csv.h"
+#include "policy/trace/trace_generator.h"
 
 namespace sluice::policy::test {
 

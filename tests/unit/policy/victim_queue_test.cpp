@@ -1,6 +1,6 @@
 // The queue of victims, against the plain rule it stands for.
 // SPDX-License-Identifier: Apache-2.0
-#include "policy/victim_queue.h"
+#include "policy/cache/victim_queue.h"
 
 #include <gtest/gtest.h>
 

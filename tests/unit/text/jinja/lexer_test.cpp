@@ -1,6 +1,6 @@
 // Tokens of templates: kinds, places and literals, and what is no token.
 // SPDX-License-Identifier: Apache-2.0
-#include "text/jinja/lexer.h"
+#include "text/jinja/parse/lexer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Values as text: what Python's str() and repr() write, and dates.
 // SPDX-License-Identifier: Apache-2.0
-#include "text/jinja/print.h"
+#include "text/jinja/values/print.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "text/jinja/strftime.h"
+#include "text/jinja/builtins/strftime.h"
 #include "unit/text/jinja/render.h"
 
 namespace sluice::text::jinja {

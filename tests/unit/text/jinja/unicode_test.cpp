@@ -1,6 +1,6 @@
 // Characters: their cases, classes and spaces. The samples were checked against Python 3.11.
 // SPDX-License-Identifier: Apache-2.0
-#include "text/jinja/unicode.h"
+#include "text/jinja/values/unicode.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Values, dictionaries, and their way from and to JSON.
 // SPDX-License-Identifier: Apache-2.0
-#include "text/jinja/value.h"
+#include "text/jinja/values/value.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "text/jinja/json.h"
+#include "text/jinja/values/json.h"
 #include "unit/text/jinja/render.h"
 
 namespace sluice::text::jinja {

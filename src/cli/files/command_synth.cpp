@@ -1,0 +1,118 @@
+// sluice synth: writes a model of any shape with random weights.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/files/json_text.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/terminal/progress_bar.h"
+#include "model/architecture.h"
+#include "model_file/synth.h"
+
+namespace sluice::cli {
+namespace {
+
+// The defaults make a small model that every type of tensor fits into.
+struct SynthFlags {
+  std::string path;
+  std::string architecture = "qwen3moe";
+  std::string type = "Q4_K_M";
+  int n_kv_heads = 0;  // 0: the architecture's usual
+  int head_dim = 0;
+  int d_ff_shared = 0;
+  int n_threads = 0;
+  bool json = false;
+  model_file::SynthOptions options;
+};
+
+model_file::SynthOptions resolve(const SynthFlags& flags) {
+  model_file::SynthOptions options = flags.options;
+  model::Config& c = options.config;
+  const auto* architecture = model::find_architecture(flags.architecture);
+  if (!architecture) {
+    std::string known;
+    for (const auto* a : model::architectures()) known += cat(" ", a->name());
+    throw Error(Errc::bad_request,
+                cat("unknown architecture '", flags.architecture, "'; expected one of", known));
+  }
+  c.architecture = flags.architecture;
+  const bool grouped = flags.architecture != "olmoe";
+  c.n_kv_heads = flags.n_kv_heads > 0            ? flags.n_kv_heads
+                 : grouped && c.n_heads % 2 == 0 ? c.n_heads / 2
+                                                 : c.n_heads;
+  c.head_dim = flags.head_dim > 0 ? flags.head_dim : c.d_model / c.n_heads;
+  c.d_ff_shared = flags.d_ff_shared > 0 ? flags.d_ff_shared : c.d_ff;
+  options.mix = model_file::QuantMix::parse(flags.type);
+  return options;
+}
+
+void run(const SynthFlags& flags) {
+  const model_file::SynthOptions options = resolve(flags);
+  ThreadPool pool(flags.n_threads);
+  {
+    ProgressBar bar("writing");
+    model_file::write_synthetic_model(flags.path, options, pool, bar.updater());
+  }
+  const uint64_t n_bytes = std::filesystem::file_size(flags.path);
+  if (flags.json) {
+    const Json object = {{"path", flags.path}, {"bytes", n_bytes}};
+    std::printf("%s\n", dump(object).c_str());
+  } else {
+    std::printf("%s: %s %s, %s\n", flags.path.c_str(), options.config.architecture.c_str(),
+                options.mix.name().c_str(), format_bytes(n_bytes).c_str());
+  }
+}
+
+}  // namespace
+
+void add_synth(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("synth", "write a model of any shape with random weights");
+  auto flags = std::make_shared<SynthFlags>();  // shared: lives in the callback, after this returns
+  model::Config& c = flags->options.config;
+  c = {.n_layers = 4,
+       .d_model = 256,
+       .n_heads = 4,
+       .n_vocab = 320,
+       .n_ctx_train = 4096,
+       .n_experts = 16,
+       .n_experts_used = 4,
+       .d_ff = 256,
+       .norm_eps = 1e-6f};
+  command->add_option("output", flags->path, "file to write")->required();
+  const auto size = [&](const char* name, int& value, const char* what) {
+    command->add_option(name, value, what)->check(at_least(1))->capture_default_str();
+  };
+  command->add_option("--arch", flags->architecture, "architecture")->capture_default_str();
+  command->add_option("--type", flags->type, "type or mix of the matrices: Q4_K, Q4_K_M, F32, ...")
+      ->capture_default_str();
+  size("--layers", c.n_layers, "layers");
+  size("--d-model", c.d_model, "width of the model");
+  size("--heads", c.n_heads, "attention heads");
+  size("--kv-heads", flags->n_kv_heads, "key-value heads (half the heads; olmoe: all)");
+  size("--head-dim", flags->head_dim, "width of a head (d-model / heads)");
+  size("--experts", c.n_experts, "experts in each layer");
+  size("--experts-used", c.n_experts_used, "experts a token uses");
+  size("--d-ff", c.d_ff, "width of an expert");
+  size("--d-ff-shared", flags->d_ff_shared,
+       "width of the shared expert, where there is one (d-ff)");
+  size("--vocab", c.n_vocab, "tokens in the vocabulary");
+  size("--ctx", c.n_ctx_train, "context the model claims to be trained for");
+  command->add_option("--rope-base", c.rope.base, "base of the rotary embedding")
+      ->capture_default_str();
+  command->add_option("--eps", c.norm_eps, "epsilon of the norms")->capture_default_str();
+  command->add_option("--std", flags->options.std, "standard deviation of the weights")
+      ->capture_default_str();
+  command->add_option("--seed", flags->options.seed, "seed")->capture_default_str();
+  command
+      ->add_option("-t,--threads", flags->n_threads,
+                   "CPU threads (0: one per fast core, within the container's quota)")
+      ->check(CLI::Range(0, 1024));
+  command->add_flag("--json", flags->json, "print what was written as JSON");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,47 @@
+// See text_file.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/files/text_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+#include "base/error.h"
+#include "text/utf8.h"
+
+namespace sluice::cli {
+namespace {
+
+[[noreturn]] void fail(const std::string& name, const char* problem) {
+  throw Error(Errc::bad_request,
+              cat(name, " cannot be ", problem, " (", std::generic_category().message(errno),
+                  "); expected a file with text"));
+}
+
+std::string read_all(std::FILE* in, const std::string& name) {
+  std::string bytes;
+  char buffer[65536];
+  while (const size_t n = std::fread(buffer, 1, sizeof buffer, in)) bytes.append(buffer, n);
+  if (std::ferror(in)) fail(name, "read");
+  return bytes;
+}
+
+}  // namespace
+
+std::string read_text_file(const std::string& path) {
+  if (path == "-") return read_all(stdin, "standard input");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  if (!file) fail(path, "opened");
+  return read_all(file.get(), path);
+}
+
+void require_utf8(std::string_view text, std::string_view what) {
+  const size_t n_valid = text::valid_utf8_length(text);
+  if (n_valid == text.size()) return;
+  throw Error(Errc::bad_request,
+              cat(what, " is not valid UTF-8 from byte ", n_valid, " on; expected text in UTF-8"));
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,59 @@
+// The flags about where a model is computed and where its experts are: of every command that
+// computes, and of `plan`.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/plan/hardware.h"
+#include "sluice/device.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace sluice::cli {
+
+constexpr const char* kNoProfile = "none";
+
+class DeviceFlags {
+ public:
+  std::string profile;   // a file, or kNoProfile; empty: the model's own
+  std::string measured;  // a file, or kNoProfile; empty: the user's
+
+  // --device, --sim-*, --vram, --moe, --n-gpu-layers, --n-cpu-moe, --pin-layers, --cache-slots. All
+  // flags must outlive the parse.
+  void add_placement_to(CLI::App& command);
+  // --cache-policy, --prefetch, --miss-split, --segmented, --profile, --machine. With these, what
+  // only a device can heed is refused where there is none.
+  void add_runtime_to(CLI::App& command);
+
+  // What was asked for, after the parse; `here` is this machine. Without a profile's path.
+  DeviceOptions options(const policy::Hardware& here) const;
+  // The machine that --device sim stands for, for the planner.
+  policy::Hardware machine(const policy::Hardware& here) const;
+
+  bool uses_sim() const;
+  // Of the model's routing profile; empty: none is kept.
+  std::string profile_path(const std::string& model_file) const;
+  // Of what was measured on this machine; empty: nothing is measured, or kept.
+  std::string machine_path() const;
+
+ private:
+  using Options = std::vector<const CLI::Option*>;
+  void require_device(const Options& given) const;
+
+  DeviceOptions wishes_;  // what needs no further reading
+  CLI::Option* device_ = nullptr;
+  std::string sim_machine_, sim_link_, sim_delay_, sim_pin_, vram_, pin_layers_;
+  int n_gpu_layers_ = -1;     // -1: not said
+  int64_t cache_slots_ = -1;  // -1: not said
+  double miss_split_ = -1.0;  // -1: not said
+  Options of_sim_;            // flags that mean nothing without it,
+  Options of_device_;         // or, where something is computed, without any device
+  bool computes_ = false;
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,115 @@
+// See model_options.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/flags/model_options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/named_values.h"
+#include "cli/plan/this_machine.h"
+#include "cli/terminal/progress_bar.h"
+#include "cli/terminal/terminal_text.h"
+
+namespace sluice::cli {
+namespace {
+
+constexpr Named<KvType> kKvTypes[] = {{"f32", KvType::f32},
+                                      {"f16", KvType::f16},
+                                      {"bf16", KvType::bf16},
+                                      {"q8_0", KvType::q8_0},
+                                      {"q4_0", KvType::q4_0}};
+constexpr Named<WeightMemory> kWeightMemories[] = {{"auto", WeightMemory::automatic},
+                                                   {"copied", WeightMemory::copied},
+                                                   {"mapped", WeightMemory::mapped}};
+
+}  // namespace
+
+void ModelOptions::add_to(CLI::App& command, Use use) {
+  CLI::Option* model = command.add_option(
+      "-m,--model", name, "GGUF file (of a split model the first shard), or a name: demo-attn");
+  if (name.empty()) model->required();
+  command
+      .add_option("-t,--threads", n_threads,
+                  "CPU threads (0: one per fast core, within the container's quota)")
+      ->check(CLI::Range(0, 1024));
+  command
+      .add_option("-c,--ctx-size", session.n_ctx, "context in tokens (0: as trained, at most 4096)")
+      ->check(at_least(0));
+  add_choice(command, "--weights", kWeightMemories, weights,
+             "copied into memory, where they are read fastest, or mapped from the file: "
+             "auto|copied|mapped (auto: copied where they fit)");
+  add_choice(command, "--cache-type-k", kKvTypes, session.k_type,
+             "type of cached keys, also -ctk: f32|f16|bf16|q8_0|q4_0 (f16)");
+  add_choice(command, "--cache-type-v", kKvTypes, session.v_type,
+             "type of cached values, also -ctv (f16)");
+  command
+      .add_option("--prefill-chunk", session.prefill_chunk,
+                  "prompt tokens computed together; 1 is pure decode (512)")
+      ->check(at_least(1));
+  device.add_placement_to(command);
+  if (use == Use::computing) device.add_runtime_to(command);
+  command.parse_complete_callback([this] {
+    session.device = device.options(machine());
+    if (!device.uses_sim()) return;
+    session.device.profile_path = device.profile_path(file());
+    session.device.machine_path = device.machine_path();
+  });
+}
+
+policy::Hardware ModelOptions::machine() const {
+  policy::Hardware here = this_machine();
+  if (n_threads > 0) here.n_cores = n_threads;
+  return here;
+}
+
+CLI::Option* ModelOptions::add_tokens_to(CLI::App& command) {
+  return command.add_option("--tokens", tokens, "prompt as token ids: 1,2,3");
+}
+
+Model ModelOptions::load() const {
+  LoadOptions options{.n_threads = n_threads, .weights = weights, .progress = {}};
+  ProgressBar bar("loading");
+  if (bar.visible()) {
+    options.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
+  }
+  return Model::load(file(), options);
+}
+
+Session open_session(const Model& model, SessionOptions options) {
+  std::optional<ProgressBar> bar("loading experts");
+  if (bar->visible()) options.progress = bar->updater();
+  Session session(model, options);
+  bar.reset();
+  for (const std::string& warning : session.placement().warnings) print_warning(warning);
+  return session;
+}
+
+std::vector<TokenId> ModelOptions::token_ids() const {
+  std::vector<TokenId> ids;
+  const char* next = tokens.data();
+  const char* const end = next + tokens.size();
+  while (next < end) {
+    while (next < end && (*next == ' ' || *next == ',')) ++next;
+    if (next == end) break;
+    TokenId id = 0;
+    const auto [stop, error] = std::from_chars(next, end, id);
+    if (error != std::errc() || (stop != end && *stop != ',' && *stop != ' ')) {
+      const std::string_view rest(next, static_cast<size_t>(end - next));
+      throw Error(Errc::bad_request, cat("'", rest.substr(0, rest.find(',')).substr(0, 40),
+                                         "' is no token id; expected numbers such as 1,2,3"));
+    }
+    ids.push_back(id);
+    next = stop;
+  }
+  if (ids.empty()) {
+    throw Error(Errc::bad_request,
+                "the prompt is empty; give at least one token id, such as --tokens 1,2,3");
+  }
+  return ids;
+}
+
+}  // namespace sluice::cli

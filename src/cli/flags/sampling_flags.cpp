@@ -1,0 +1,132 @@
+// See sampling_flags.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/flags/sampling_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <random>
+
+#include "base/error.h"
+#include "cli/files/text_file.h"
+#include "sampler/parameters.h"
+#include "text/grammar/gbnf.h"
+#include "text/json_schema/json_schema.h"
+
+namespace sluice::cli {
+namespace {
+
+// "top_k" -> "--top-k"
+std::string flag_of(std::string_view name) {
+  std::string flag = "--" + std::string(name);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+// "15043+1.5", "15043-1", "15043-inf"
+sampler::LogitBias parse_bias(const std::string& text) {
+  sampler::LogitBias bias;
+  const char* const end = text.data() + text.size();
+  const auto [after_id, id_error] = std::from_chars(text.data(), end, bias.id);
+  if (id_error == std::errc() && after_id < end && (*after_id == '+' || *after_id == '-')) {
+    const std::string_view amount(after_id + 1, static_cast<size_t>(end - after_id - 1));
+    float size = INFINITY;
+    bool good = amount == "inf";
+    if (!good) {
+      const auto [stop, error] = std::from_chars(amount.begin(), amount.end(), size);
+      good = error == std::errc() && stop == amount.end();
+    }
+    bias.bias = *after_id == '-' ? -size : size;
+    if (good && bias.bias < INFINITY) return bias;
+  }
+  throw Error(Errc::bad_request,
+              cat("logit bias '", text, "'; expected a token id and an amount, such as 15043-inf"));
+}
+
+// DRY compares tokens, so its breakers are needed as tokens too.
+std::vector<std::vector<TokenId>> encode_breakers(const text::Tokenizer& tokenizer,
+                                                  const std::vector<std::string>& given) {
+  std::vector<std::string> texts = given;
+  if (texts.empty())
+    texts.assign(std::begin(sampler::kDryBreakers), std::end(sampler::kDryBreakers));
+  std::vector<std::vector<TokenId>> breakers;
+  for (const std::string& t : texts) {
+    auto ids = tokenizer.encode(t, {.add_special = false, .parse_special = false});
+    if (!ids.empty()) breakers.push_back(std::move(ids));
+  }
+  return breakers;
+}
+
+}  // namespace
+
+void SamplingFlags::add_to(CLI::App& command) {
+  const std::string group = "Sampling";
+  for (const auto& p : sampler::kFloatParameters) {
+    command.add_option(flag_of(p.name), user.*p.member, cat(p.expected, " (", p.fallback, ")"))
+        ->group(group);
+  }
+  for (const auto& p : sampler::kIntParameters) {
+    if (p.name == "n_probs") continue;  // for a caller that reads probabilities
+    command.add_option(flag_of(p.name), user.*p.member, cat(p.expected, " (", p.fallback, ")"))
+        ->group(group);
+  }
+  command.add_option("-s,--seed", seed, "seed of the draws; -1: a random one (-1)")
+      ->check(CLI::Range(int64_t{-1}, int64_t{sampler::kRandomSeed}))
+      ->group(group);
+  command.add_option("--samplers", stages, "order of the stages, such as top_k;top_p;temperature")
+      ->group(group);
+  command.add_option("--logit-bias", biases, "a token's score, such as 15043+1.5 or 15043-inf")
+      ->group(group)
+      ->allow_extra_args(false);
+  command.add_option("--dry-breaker", dry_breakers, "a text that DRY does not match across")
+      ->group(group)
+      ->allow_extra_args(false);
+  auto* endless =
+      command.add_flag("--ignore-eos", user.ignore_eos, "never end by the model's own will")
+          ->group(group);
+  // What a grammar allows may end, so the model must be able to say so.
+  auto* text = command.add_option("--grammar", grammar, "GBNF that the answer must match")
+                   ->group(group)
+                   ->excludes(endless);
+  auto* file = command.add_option("--grammar-file", grammar_file, "a file with such a grammar")
+                   ->group(group)
+                   ->excludes(text)
+                   ->excludes(endless);
+  command
+      .add_option("-j,--json-schema", json_schema,
+                  "JSON schema that the answer must match, or @FILE; {} allows any JSON")
+      ->group(group)
+      ->excludes(text)
+      ->excludes(file)
+      ->excludes(endless);
+}
+
+sampler::SamplerOptions SamplingFlags::resolve(const TextModel& model) const {
+  sampler::SamplerOptions mine = user;
+  if (seed) mine.seed = static_cast<uint32_t>(*seed);  // -1 is kRandomSeed
+  for (const std::string& text : biases) mine.logit_bias.push_back(parse_bias(text));
+  if (!stages.empty()) mine.stages = sampler::parse_stage_names(stages);
+  const text::Tokenizer& tokenizer = model.tokenizer();
+  mine.dry_breakers = encode_breakers(tokenizer, dry_breakers);
+  mine.end_of_generation = model.end_tokens();
+  sampler::SamplerOptions options = sampler::resolve(mine, model.sampling_defaults());
+  if (*options.seed == sampler::kRandomSeed) options.seed = std::random_device()() >> 1;
+  sampler::validate(options, tokenizer.n_tokens());
+  return options;
+}
+
+std::unique_ptr<text::GrammarMatcher> SamplingFlags::make_matcher(const TextModel& model) const {
+  if (!has_grammar()) return nullptr;
+  const auto compile = [&]() -> text::Grammar {
+    if (grammar) return text::compile_gbnf(*grammar);
+    if (grammar_file) return text::compile_gbnf(read_text_file(*grammar_file));
+    return text::compile_json_schema(
+        json_schema->starts_with('@') ? read_text_file(json_schema->substr(1)) : *json_schema);
+  };
+  return std::make_unique<text::GrammarMatcher>(std::make_shared<const text::Grammar>(compile()),
+                                                model.make_token_trie(), model.end_tokens());
+}
+
+}  // namespace sluice::cli

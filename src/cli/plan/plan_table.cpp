@@ -1,0 +1,243 @@
+// See plan_table.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan/plan_table.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "gguf/in_quotes.h"
+
+namespace sluice::cli {
+namespace {
+
+using policy::Forecast;
+using policy::Plan;
+
+std::string_view holding_name(policy::HostHolding holding) {
+  constexpr std::string_view kNames[] = {"pageable", "registered", "pinned"};
+  return kNames[static_cast<size_t>(holding)];
+}
+
+int64_t n_experts(const Plan& plan) {
+  int64_t n = 0;
+  for (const auto& c : plan.classes) n += c.n_experts;
+  return n;
+}
+
+// Names and sizes, in the order of the table; both outputs go through these lists.
+using Lines = std::vector<std::pair<const char*, uint64_t>>;
+
+Lines vram_lines(const policy::VramBytes& v) {
+  return {{"trunk", v.trunk},   {"output", v.output},   {"kv", v.kv},
+          {"state", v.state},   {"scratch", v.scratch}, {"cuda", v.cuda},
+          {"tables", v.tables}, {"staging", v.staging}, {"slots", v.slots}};
+}
+
+Lines host_lines(const policy::HostBytes& h) {
+  return {{"trunk", h.trunk},    {"output", h.output},   {"kv", h.kv},
+          {"state", h.state},    {"scratch", h.scratch}, {"embedding", h.embedding},
+          {"experts", h.experts}};
+}
+
+Json memory_json(const Lines& lines, uint64_t total, uint64_t budget) {
+  Json json = {{"budget_bytes", budget}, {"total_bytes", total}};
+  for (const auto& [name, bytes] : lines) json[cat(name, "_bytes")] = bytes;
+  return json;
+}
+
+Json hardware_json(const policy::Hardware& h) {
+  return {{"gpu", h.gpu},
+          {"vram_free_bytes", h.vram_free},
+          {"vram_overhead_bytes", h.vram_overhead},
+          {"ram_free_bytes", h.ram_free},
+          {"gpu_gbps", h.gpu_gbps},
+          {"link_gbps", h.link_gbps},
+          {"cpu_gbps", h.cpu_gbps},
+          {"handshake_us", h.handshake_us},
+          {"copy_interference", h.copy_interference},
+          {"n_cores", h.n_cores},
+          {"gpu_source", h.gpu_source},
+          {"ram_source", h.ram_source},
+          {"cpu_source", h.cpu_source}};
+}
+
+Json model_json(const PlannedModel& model) {
+  const policy::ModelShape& s = model.shape;
+  return {{"path", model.path},
+          {"file_bytes", model.file_bytes},
+          {"architecture", s.architecture},
+          {"name", s.name},
+          {"n_layers", s.n_layers()},
+          {"n_experts_used", s.n_experts_used},
+          {"expert_bytes", s.expert_bytes()},
+          {"unused_mtp_bytes", s.mtp_bytes()}};
+}
+
+// 0: never tried.
+double measured_decode(const PlannedModel& model, policy::Mode mode) {
+  const auto found =
+      std::ranges::find(model.measured, policy::mode_key(mode), &MeasuredSpeed::mode_key);
+  return found == model.measured.end() ? 0.0 : found->decode;
+}
+
+Json forecasts_json(const PlannedModel& model, const Plan& plan) {
+  Json modes = Json::array();
+  for (const Forecast& f : plan.forecasts) {
+    Json mode = {{"mode", policy::mode_key(f.mode)}, {"possible", f.possible}};
+    if (!f.possible) mode["obstacle"] = f.obstacle;
+    if (f.speed.decode > 0.0) {
+      mode["decode_tokens_per_second"] = f.speed.decode;
+      mode["prefill_tokens_per_second"] = f.speed.prefill;
+      if (const double measured = measured_decode(model, f.mode); measured > 0.0) {
+        mode["measured_decode_tokens_per_second"] = measured;
+      }
+      mode["hit_rate"] = f.speed.hit_rate;
+      mode["n_gpu_layers"] = f.n_gpu_layers;
+      mode["n_slots"] = f.n_slots;
+      mode["link_share"] = f.link_share;
+      mode["vram_bytes"] = f.vram_bytes;
+      mode["host_bytes"] = f.host_bytes;
+    }
+    modes.push_back(std::move(mode));
+  }
+  return modes;
+}
+
+Json slots_json(const Plan& plan) {
+  Json classes = Json::array();
+  for (const auto& c : plan.classes) {
+    classes.push_back({{"slot_bytes", c.slot_bytes},
+                       {"n_layers", c.n_layers},
+                       {"n_experts", c.n_experts},
+                       {"n_slots", c.n_slots}});
+  }
+  Json layers = Json::array();
+  for (const auto& layer : plan.layers) {
+    layers.push_back(
+        {{"on_gpu", layer.on_gpu}, {"pinned", layer.pinned}, {"n_slots", layer.n_slots}});
+  }
+  return {{"n_slots", plan.forecast().n_slots},
+          {"n_experts", n_experts(plan)},
+          {"classes", std::move(classes)},
+          {"layers", std::move(layers)}};
+}
+
+void print_head(const PlannedModel& model, const policy::Hardware& h) {
+  const policy::ModelShape& s = model.shape;
+  std::printf("%s: %s %s, %s\n", model.path.c_str(), gguf::in_quotes(s.architecture).c_str(),
+              gguf::in_quotes(s.name).c_str(), format_bytes(model.file_bytes).c_str());
+  if (h.has_gpu()) {
+    std::printf("  GPU   %s%s, %.0f GB/s, link %.3g GB/s (%s)\n",
+                (h.gpu.empty() ? "" : h.gpu + " ").c_str(), format_bytes(h.vram_free).c_str(),
+                h.gpu_gbps, h.link_gbps, h.gpu_source.c_str());
+  } else {
+    std::printf("  GPU   none (describe one with --hw)\n");
+  }
+  std::printf("  CPU   %d cores, %.3g GB/s (%s)\n", h.n_cores, h.cpu_gbps, h.cpu_source.c_str());
+  std::printf("  RAM   %s (%s)\n", format_bytes(h.ram_free).c_str(), h.ram_source.c_str());
+}
+
+// "VRAM  trunk 541 MiB + ... = 11.9 of 12.0 GiB", without what is nothing.
+void print_memory(const char* name, const Lines& lines, uint64_t total, uint64_t budget) {
+  std::printf("\n  %-8s %10s of %s\n", name, format_bytes(total).c_str(),
+              format_bytes(budget).c_str());
+  for (const auto& [line, bytes] : lines) {
+    if (bytes > 0) std::printf("    %-10s %10s\n", line, format_bytes(bytes).c_str());
+  }
+}
+
+void print_slots(const Plan& plan) {
+  const int64_t all = n_experts(plan);
+  std::printf("    room for experts: %s = %lld slots, %.0f %% of %lld experts\n",
+              format_bytes(plan.expert_budget).c_str(),
+              static_cast<long long>(plan.forecast().n_slots),
+              100.0 * static_cast<double>(plan.forecast().n_slots) /
+                  static_cast<double>(std::max<int64_t>(all, 1)),
+              static_cast<long long>(all));
+  for (const auto& c : plan.classes) {
+    std::printf("      %lld slots of %s for %d layers\n", static_cast<long long>(c.n_slots),
+                format_bytes(c.slot_bytes).c_str(), c.n_layers);
+  }
+}
+
+void print_forecasts(const PlannedModel& model, const Plan& plan) {
+  std::printf("\n    %-22s %12s %12s %6s %14s%s\n", "predicted", "decode t/s", "prefill t/s",
+              "hits", "misses by link", model.measured.empty() ? "" : "  measured t/s");
+  for (const Forecast& f : plan.forecasts) {
+    const std::string name(policy::mode_name(f.mode));
+    const char* const mark = f.mode == plan.mode ? ">" : " ";
+    if (!f.possible) {
+      std::printf("  %s %-22s %s\n", mark, name.c_str(), f.obstacle.c_str());
+      continue;
+    }
+    std::printf("  %s %-22s %12.1f %12.0f %5.0f%% %13.0f%%", mark, name.c_str(), f.speed.decode,
+                f.speed.prefill, 100.0 * f.speed.hit_rate, 100.0 * f.link_share);
+    const double measured = measured_decode(model, f.mode);
+    if (measured > 0.0) std::printf(" %13.1f", measured);
+    std::printf("\n");
+  }
+}
+
+}  // namespace
+
+Json plan_json(const PlannedModel& model, const policy::Hardware& hardware, const Plan& plan) {
+  Json vram = memory_json(vram_lines(plan.price.vram), plan.price.vram.total(), plan.vram_budget);
+  vram["expert_budget_bytes"] = plan.expert_budget;
+  Json host = memory_json(host_lines(plan.price.host), plan.price.host.total(), plan.ram_budget);
+  host["holding"] = holding_name(plan.holding);
+  host["held_bytes"] = plan.held_bytes;
+  return {{"model", model_json(model)},
+          {"hardware", hardware_json(hardware)},
+          {"mode", policy::mode_key(plan.mode)},
+          {"reason", plan.reason},
+          {"concessions", plan.concessions},
+          {"n_ctx", plan.work.n_ctx},
+          {"n_sequences", plan.work.n_sequences},
+          {"k_type", policy::kv_type_name(plan.work.k_type)},
+          {"v_type", policy::kv_type_name(plan.work.v_type)},
+          {"prefill_chunk", plan.work.prefill_chunk},
+          {"n_gpu_layers", plan.n_gpu_layers},
+          {"link_share", plan.link_share},
+          {"vram", std::move(vram)},
+          {"host", std::move(host)},
+          {"experts", slots_json(plan)},
+          {"modes", forecasts_json(model, plan)}};
+}
+
+void print_plan(const PlannedModel& model, const policy::Hardware& hardware, const Plan& plan) {
+  print_head(model, hardware);
+  const std::string k(policy::kv_type_name(plan.work.k_type));
+  const std::string v(policy::kv_type_name(plan.work.v_type));
+  const std::string trunk =
+      plan.n_gpu_layers == 0
+          ? "everything on the CPU"
+          : cat(plan.n_gpu_layers, " of ", model.shape.n_layers(), " trunk layers on the GPU");
+  std::printf("\nPlan: %s; %s; context %d%s, KV %s\n",
+              std::string(policy::mode_name(plan.mode)).c_str(), trunk.c_str(), plan.work.n_ctx,
+              plan.work.n_sequences > 1 ? cat(" x ", plan.work.n_sequences).c_str() : "",
+              (k == v ? k : cat(k, "/", v)).c_str());
+  for (const std::string& line : plan.concessions) std::printf("  gave up: %s\n", line.c_str());
+  if (plan.n_gpu_layers > 0) {
+    print_memory("VRAM", vram_lines(plan.price.vram), plan.price.vram.total(), plan.vram_budget);
+    print_slots(plan);
+  }
+  print_memory("RAM", host_lines(plan.price.host), plan.price.host.total(), plan.ram_budget);
+  if (plan.held_bytes > 0) {
+    std::printf("    %s of experts %s for the GPU\n", format_bytes(plan.held_bytes).c_str(),
+                plan.holding == policy::HostHolding::registered ? "registered in place" : "pinned");
+  }
+  if (model.shape.mtp_bytes() > 0) {
+    std::printf("    not loaded: MTP block, %s (--mtp)\n",
+                format_bytes(model.shape.mtp_bytes()).c_str());
+  }
+  print_forecasts(model, plan);
+  std::printf("\n  Why: %s.\n  %s\n", plan.reason.c_str(),
+              model.measured.empty()
+                  ? "Speeds come from a cost model; no step was measured."
+                  : "Speeds come from a cost model; beside them those of trials: they decide.");
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,15 @@
+// The shape of a model file's experts, as routing traces have it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "policy/trace/routing.h"
+
+namespace sluice::cli {
+
+// Of the layers with experts. Throws Errc::unsupported_model where there are none, or where layers
+// differ in their number.
+policy::RoutingShape read_routing_shape(const std::string& path);
+
+}  // namespace sluice::cli

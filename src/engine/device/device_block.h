@@ -1,0 +1,37 @@
+// A block of a device's memory, as large as the planner priced it, from which pieces are taken
+// front to back. What does not fit is a promise that the planner broke.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/device.h"
+#include "base/check.h"
+#include "base/units.h"
+#include "policy/plan/pricing.h"
+
+namespace sluice::engine {
+
+class DeviceBlock {
+ public:
+  DeviceBlock(backend::Device& device, uint64_t n_bytes)
+      : memory_(device.allocate(backend::MemoryKind::device, n_bytes)) {}
+
+  std::byte* take(uint64_t n_bytes) {
+    std::byte* const piece = memory_.data() + n_taken_;
+    n_taken_ += round_up(n_bytes, policy::kTensorAlignment);
+    CHECK(n_taken_ <= memory_.n_bytes());
+    return piece;
+  }
+
+  // For whoever allocates; this outlives what it gives.
+  backend::Allocate allocator() {
+    return [this](uint64_t n) { return backend::Buffer(take(n), n, [](std::byte*) {}); };
+  }
+
+  uint64_t n_bytes() const { return memory_.n_bytes(); }
+
+ private:
+  backend::Buffer memory_;
+  uint64_t n_taken_ = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,87 @@
+// Carries out the cache's moves: takes the expert that leaves out of the table, copies the one that
+// enters beside the running steps, and puts it into the table at the first boundary between two
+// steps after its copy is done. Events go both ways, so nothing is locked: a copy begins when the
+// steps that may still read the slot are over, and a step that finds an expert in the table finds
+// all of it. A copy that fails is made again; until it has come the CPU computes that expert.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/device/expert_slots.h"
+#include "engine/device/host_experts.h"
+
+namespace sluice::engine {
+
+struct ExpertCopyOptions {
+  bool poison = false;  // overwrite what leaves: whoever still reads it computes nonsense
+};
+
+class ExpertCopies {
+ public:
+  // `main` runs the steps, `copies` all copies. All outlive this.
+  ExpertCopies(backend::Device& device, backend::Stream& main, backend::Stream& copies,
+               ExpertSlots& slots, HostExperts& host, const policy::ExpertCache& cache,
+               const ExpertCopyOptions& options = {});
+
+  // Where an expert stands in the device's memory already, besides its slot; null: nowhere. The
+  // copy is then made from there, not over the link.
+  using Nearby = std::function<const std::byte*(policy::ExpertKey)>;
+
+  // Between two steps: puts into the table what has arrived, and begins moves, these and those that
+  // are still to be made, until max_bytes are under way: the rest waits for a later boundary, and
+  // its victims stay where they are until then. So a prompt that makes many wishes is not followed
+  // by a queue that others, a next prompt's experts for one, would stand in.
+  void boundary(std::span<const policy::Move> moves, const Nearby& nearby = {},
+                uint64_t max_bytes = std::numeric_limits<uint64_t>::max());
+
+  // Waits until all copies are done, and puts them into the table: the start, before any step.
+  void finish();
+
+  // Whether nothing is under way, as the calling work's stream sees it.
+  bool is_idle() const;
+
+  int64_t n_copies() const { return n_copies_; }  // over the link
+  uint64_t copied_bytes() const { return copied_bytes_; }
+  int64_t n_failed() const { return n_failed_; }
+  const std::string& last_fault() const { return last_fault_; }
+
+ private:
+  // A copy that is under way.
+  struct Pending {
+    policy::ExpertKey key;
+    std::byte* slot = nullptr;
+    std::unique_ptr<backend::Event> arrived;
+  };
+
+  void mend();
+  void publish_arrived();
+  void enqueue(const policy::Move& move);
+  size_t n_to_begin(uint64_t max_bytes) const;
+  void take_out(policy::ExpertKey key, const std::byte* slot);
+  bool is_pending(const std::byte* slot) const;
+  bool belongs(policy::ExpertKey key, const std::byte* slot) const;
+  void begin(const policy::Move& move, const Nearby& nearby);
+  void copy(const Pending& pending, const std::byte* nearby);
+
+  ExpertSlots& slots_;
+  HostExperts& host_;
+  const policy::ExpertCache& cache_;
+  backend::Stream& main_;
+  backend::Stream& copies_;
+  ExpertCopyOptions options_;
+  std::unique_ptr<backend::Event> left_;  // the main stream reads no slot any more that moves take
+  std::vector<policy::Move> queue_;       // to be made, the next first; at most one for each slot
+  std::vector<Pending> pending_;          // [n_pending_], the rest is room
+  size_t n_pending_ = 0;
+  int64_t n_copies_ = 0;
+  uint64_t copied_bytes_ = 0;
+  int64_t n_failed_ = 0;
+  std::string last_fault_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,335 @@
+// See expert_runtime.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/device/expert_runtime.h"
+
+#include <algorithm>
+
+#include "backend/cpu/host_memory.h"
+#include "backend/ram/ram_ops.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "policy/plan/pricing_speed.h"
+
+namespace sluice::engine {
+namespace {
+
+// Layers whose experts the device cannot get at keep none there: a size of 0 is a pool of its own,
+// without slots.
+policy::CacheOptions reachable(policy::CacheOptions cache, const HostExperts& host) {
+  for (size_t i = 0; i < cache.layers.size(); ++i) {
+    if (host.is_copyable(LayerId(static_cast<int32_t>(i)))) continue;
+    cache.layers[i] = {};
+  }
+  return cache;
+}
+
+uint64_t floats(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
+
+}  // namespace
+
+KvOptions kv_options(const policy::Workload& work, int n_layers) {
+  const auto type = [](policy::KvType t) {
+    constexpr quant::Type kTypes[] = {quant::Type::f32, quant::Type::f16, quant::Type::bf16,
+                                      quant::Type::q8_0, quant::Type::q4_0};
+    return kTypes[static_cast<size_t>(t)];
+  };
+  return {.k_type = type(work.k_type),
+          .v_type = type(work.v_type),
+          .n_sequences = work.n_sequences,
+          .n_ctx = work.n_ctx,
+          .page_tokens = policy::kKvPageTokens,
+          .n_layers = n_layers};
+}
+
+double host_seconds(const policy::ModelShape& shape, const policy::Workload& work, int n_layers,
+                    const StepSize& step, double cpu_gbps) {
+  policy::Workload past = work;
+  past.n_ctx = step.n_past;
+  past.n_sequences = 1;
+  double seconds = 0.0;
+  for (int i = 0; i < n_layers; ++i) {
+    const policy::LayerShape& layer = shape.layers[static_cast<size_t>(i)];
+    const int n_used = std::min(step.n_rows * shape.n_experts_used, layer.n_experts);
+    const uint64_t n_bytes = layer.trunk_bytes + policy::kv_bytes(layer, past) +
+                             static_cast<uint64_t>(n_used) * layer.expert_bytes;
+    seconds += policy::kCpuLayerSeconds + static_cast<double>(n_bytes) / (cpu_gbps * 1e9);
+  }
+  return seconds;
+}
+
+ExpertRuntime::ExpertRuntime(const model::Model& model, const policy::ModelShape& shape,
+                             backend::RamDevice& device, ThreadPool& host_threads,
+                             const ExpertRuntimeOptions& options)
+    : model_(model),
+      shape_(shape),
+      device_(device),
+      host_threads_(host_threads),
+      options_(options),
+      price_(policy::price(shape, options.work, options.place)),
+      device_threads_(options.n_device_threads),
+      mailbox_(device, {.max_rows = max_rows(),
+                        .max_pairs = int64_t{max_rows()} * model.config().n_experts_used,
+                        .n_cols = model.config().d_model}),
+      crossing_(device.allocate(backend::MemoryKind::mapped,
+                                floats(int64_t{max_rows()} * model.config().d_model))),
+      logits_out_(device.allocate(
+          backend::MemoryKind::mapped,
+          floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model.config().n_vocab))),
+      host_(model, device, n_host_layers()),
+      cache_(reachable(options.cache, host_)),
+      trunk_(model, device, n_host_layers(), price_.vram),
+      tables_(device, price_.vram.tables),
+      scratch_(device, price_.vram.scratch),
+      kv_memory_(device, price_.vram.kv),
+      slots_(device, model, cache_, tables_),
+      log_(model.config().n_layers, max_rows(), model.config().n_experts_used),
+      main_(device.make_stream("main")),
+      copy_stream_(device.make_stream("expert copies")),
+      copies_(device, *main_, *copy_stream_, slots_, host_, cache_, options.copies),
+      worker_(model, host_threads, mailbox_, options.misses),
+      rows_(options.work.n_sequences) {
+  sum_.layers.resize(model.layers().size());
+  make_host_part(host_threads);
+  make_device_part();
+  load_first_experts();
+}
+
+// Streams end before what their work uses: copies may still be under way.
+ExpertRuntime::~ExpertRuntime() {
+  copy_stream_.reset();
+  main_.reset();
+}
+
+void ExpertRuntime::make_host_part(ThreadPool& threads) {
+  HostPart& h = host_part_;
+  h.ops = backend::make_cpu_ops(threads);
+  h.resident = std::make_unique<ResidentExperts>(*h.ops, model_);
+  h.experts = std::make_unique<WatchedExperts>(*h.resident, log_, options_.reroute);
+  if (n_host_layers() == 0) return;
+  h.kv = std::make_unique<KvCache>(memory_of(*h.ops), model_.config(),
+                                   kv_options(options_.work, n_host_layers()));
+  h.activations = std::make_unique<ActivationsBuffer>(memory_of(*h.ops), model_, max_rows());
+}
+
+void ExpertRuntime::make_device_part() {
+  ops_ = backend::make_ram_ops(device_, device_threads_, mailbox_);
+  kv_ = std::make_unique<KvCache>(kv_memory_.allocator(), model_.config(),
+                                  kv_options(options_.work, options_.place.n_gpu_layers));
+  kv_layers_.resize(model_.layers().size());
+  std::ranges::copy(kv_->layers(), kv_layers_.begin() + n_host_layers());
+  activations_ = std::make_unique<ActivationsBuffer>(scratch_.allocator(), model_, max_rows());
+  link_share_ = reinterpret_cast<float*>(tables_.take(sizeof(float)));
+  set_link_share(static_cast<float>(options_.place.link_share));
+  staging_ = std::make_unique<ExpertStaging>(
+      device_, trunk_.model(), DeviceBlock(device_, price_.vram.staging), host_, cache_,
+      *copy_stream_, std::min(max_rows(), kNarrowRows), options_.staging);
+  parts_.emplace(ExpertParts{.ops = *ops_,
+                             .main = *main_,
+                             .copies = *copy_stream_,
+                             .mailbox = mailbox_,
+                             .model = trunk_.model(),
+                             .slots = slots_,
+                             .host = host_,
+                             .demand = copies_,
+                             .staging = *staging_,
+                             .link_share = link_share_,
+                             .reroute = options_.reroute});
+  whole_.emplace(*parts_, log_);
+  segmented_.emplace(*parts_, *whole_);
+  const uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
+  streamed_.emplace(*parts_, device_, log_, *segmented_,
+                    std::span(scratch_.take(n_stream), n_stream),
+                    [this](uint64_t n_bytes, int64_t n_pairs, LayerId layer) {
+                      return prefers_link(n_bytes, n_pairs, layer);
+                    });
+  submitted_.emplace(*ops_, *main_);
+}
+
+// A few at a time, so that a person sees them come.
+void ExpertRuntime::load_first_experts() {
+  const std::span<const policy::Move> moves = cache_.fill(options_.profile);
+  constexpr size_t kTogether = 64;
+  for (size_t begin = 0; begin < moves.size(); begin += kTogether) {
+    copies_.boundary(moves.subspan(begin, std::min(kTogether, moves.size() - begin)));
+    copies_.finish();
+    if (options_.progress) {
+      options_.progress(std::min(begin + kTogether, moves.size()), moves.size());
+    }
+  }
+  copies_.finish();
+}
+
+void ExpertRuntime::set_link_share(float share) {
+  main_->run([to = link_share_, share] { *to = share; });
+}
+
+std::vector<KvCache*> ExpertRuntime::caches() const {
+  std::vector<KvCache*> all = {kv_.get()};
+  if (host_part_.kv) all.push_back(host_part_.kv.get());
+  return all;
+}
+
+uint64_t ExpertRuntime::kv_bytes() const {
+  uint64_t sum = 0;
+  for (const KvCache* cache : caches()) sum += cache->n_bytes();
+  return sum;
+}
+
+void ExpertRuntime::truncate(SequenceId sequence, int n_tokens) {
+  rows_.truncate(sequence, n_tokens, caches());
+}
+
+void ExpertRuntime::step(std::span<const StepRow> rows, const OnRowLogits& on_logits) {
+  CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
+  rows_.append(rows, caches());
+  log_.begin_step();
+  run_host_layers();
+  worker_.begin_step();
+  try {
+    run_device_layers(on_logits);
+  } catch (...) {
+    const std::string fault = worker_.end_step();
+    try {
+      main_->finish();
+    } catch (const Error&) {
+      // The same fault once more: what followed it was still waiting to be told.
+    }
+    if (fault.empty()) throw;
+    throw Error(Errc::device, fault);
+  }
+  worker_.end_step();
+  staging_->end_step();
+  const int64_t n_failed = copies_.n_failed();
+  copies_.boundary(
+      learn(rows), [this](policy::ExpertKey key) { return staging_->find(key); },
+      options_.hidden_bytes);
+  if (copies_.n_failed() > n_failed) staging_->forget();
+}
+
+void ExpertRuntime::run_host_layers() {
+  const int64_t n_rows = rows_.n_rows();
+  const HostPart& h = host_part_;
+  model::Step step{*h.ops, *h.experts, rows_.view(h.kv ? *h.kv : *kv_), {}, {}};
+  if (h.kv) step.kv = h.kv->layers();
+  if (h.activations) step.s = h.activations->view(n_rows);
+  step.s.x = {crossing_.as<float>(), n_rows, model_.config().d_model};
+  model_.embed(step);
+  model_.forward(step, 0, n_host_layers());
+  if (n_host_layers() > 0) spend_host_time();
+}
+
+// On the virtual clock: as the described CPU would have needed, and the row to cross over.
+void ExpertRuntime::spend_host_time() {
+  const auto& machine = device_.options();
+  const double seconds =
+      machine.handshake_us * 1e-6 +
+      host_seconds(shape_, options_.work, n_host_layers(), rows_.size(), machine.cpu_gbps);
+  main_->run([seconds] { backend::RamDevice::spend(seconds); });
+}
+
+void ExpertRuntime::run_device_layers(const OnRowLogits& on_logits) {
+  const int64_t n_rows = rows_.n_rows();
+  const bool is_narrow = n_rows <= kNarrowRows;
+  model::Step step{*ops_, *whole_, rows_.view(*kv_), {}, activations_->view(n_rows)};
+  step.kv = kv_layers_;
+  main_->run([from = crossing_.as<float>(), x = step.s.x] {
+    std::copy_n(from, x.n_rows * x.n_cols, x.data);
+  });
+  if (is_narrow && options_.cut == StepCut::whole) {
+    run_whole(step);
+  } else {
+    run_by_host(step, is_narrow ? static_cast<model::ExpertRunner&>(*segmented_) : *streamed_);
+  }
+  main_->finish();
+  if (copy_stream_->has_failed() && !is_narrow) {
+    copy_stream_->finish();  // throws: what was computed from these bytes is nothing
+  }
+  give_device_logits(step, on_logits);
+}
+
+void ExpertRuntime::run_whole(model::Step& step) {
+  main_->run([this, step]() mutable {
+    trunk_.model().forward(step, n_host_layers(), model_.config().n_layers);
+  });
+}
+
+void ExpertRuntime::run_by_host(model::Step& step, model::ExpertRunner& experts) {
+  model::Step submitted{*submitted_, experts, step.rows, step.kv, step.s};
+  trunk_.model().forward(submitted, n_host_layers(), model_.config().n_layers);
+}
+
+// The device leaves them where the host can read them, some rows at a time.
+void ExpertRuntime::give_device_logits(model::Step& step, const OnRowLogits& on_logits) {
+  const std::span<const int32_t> wanted = rows_.logit_rows();
+  const int64_t n_vocab = model_.config().n_vocab;
+  for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
+    const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
+    main_->run([this, &step, some, n_vocab] {
+      const backend::ConstRowsView logits = trunk_.model().logits(step, some);
+      std::copy_n(logits.data, std::ssize(some) * n_vocab, logits_out_.as<float>());
+    });
+    main_->finish();
+    for (size_t i = 0; i < some.size(); ++i) {
+      on_logits(some[i], {logits_out_.as<float>() + static_cast<int64_t>(i) * n_vocab,
+                          static_cast<size_t>(n_vocab)});
+    }
+  }
+}
+
+std::span<const policy::Move> ExpertRuntime::learn(std::span<const StepRow> rows) {
+  bool is_decode = true;  // one token of each sequence
+  for (size_t r = 1; r < rows.size(); ++r) is_decode &= rows[r].sequence != rows[r - 1].sequence;
+  sum_.n_steps += is_decode;
+  sum_.n_tokens += is_decode ? std::ssize(rows) : 0;
+  cache_.begin_step(is_decode ? policy::Phase::decode : policy::Phase::prefill,
+                    static_cast<int>(rows.size()));
+  for (int i = n_host_layers(); i < model_.config().n_layers; ++i) {
+    const LayerId layer(i);
+    if (is_decode) add_to_stats(i);
+    const std::span<const policy::RoutedExpert> routed = log_.routed(layer);
+    const size_t n_used = routed.size() / rows.size();
+    for (size_t r = 0; r < rows.size(); ++r) {
+      cache_.touch(layer, routed.subspan(r * n_used, n_used));
+    }
+  }
+  return cache_.end_step(options_.hidden_bytes);
+}
+
+// By what the link and the CPU would need for them.
+bool ExpertRuntime::prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const {
+  const backend::RamDeviceOptions& described = device_.options();
+  const double link = options_.link_gbps > 0.0 ? options_.link_gbps : described.link_gbps;
+  const double cpu = options_.cpu_gbps > 0.0 ? options_.cpu_gbps : described.cpu_gbps;
+  const policy::LayerShape& l = shape_.layers[static_cast<size_t>(layer.value)];
+  const auto bytes = static_cast<double>(n_bytes);
+  const double n_ops = 2.0 * static_cast<double>(l.expert_elems) * static_cast<double>(n_pairs);
+  const double by_cpu =
+      std::max(bytes / (cpu * 1e9), n_ops / (host_threads_.n_threads() * policy::kCpuCoreOps));
+  return bytes / (link * 1e9) <= by_cpu;
+}
+
+void ExpertRuntime::add_to_stats(int layer) {
+  const backend::LayerLog& log = log_.layer(LayerId(layer));
+  LayerStats& sum = sum_.layers[static_cast<size_t>(layer)];
+  sum.n_hits += log.n_hits, sum.n_staged += log.n_staged;
+  sum.n_link += log.n_link, sum.n_cpu += log.n_cpu;
+  sum.link_bytes += log.link_bytes;
+  sum.seconds += log.seconds, sum.wait_seconds += log.wait_seconds;
+  sum.stall_seconds += log.stall_seconds, sum.cpu_seconds += log.cpu_seconds;
+}
+
+ExpertStats ExpertRuntime::stats() const {
+  ExpertStats stats = sum_;
+  stats.n_copies = copies_.n_copies();
+  stats.copied_bytes = copies_.copied_bytes();
+  stats.streamed_bytes = streamed_->streamed_bytes();
+  stats.n_failed_copies = copies_.n_failed();
+  stats.n_prefetched = staging_->n_copies();
+  const policy::PrefetchCounts& counts = staging_->counts();
+  stats.useful_bytes = counts.useful_bytes;
+  stats.late_bytes = counts.late_bytes;
+  stats.wasted_bytes = counts.wasted_bytes;
+  return stats;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,146 @@
+// Steps of a model on a device that holds only some of its experts. The last layers' trunk is the
+// device's; it computes the experts it has, reads some over the link, and asks the host for the
+// others, which computes them meanwhile. Narrow steps are one submission; wide ones are driven from
+// the host, with experts streaming through. Between steps the policy learns what was routed, and
+// experts move. Which experts are where never changes a bit of the logits.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "backend/ram/ram_device.h"
+#include "engine/device/device_experts.h"
+#include "engine/device/device_trunk.h"
+#include "engine/device/miss_worker.h"
+#include "engine/device/submitted_ops.h"
+#include "engine/step/stepper.h"
+#include "sluice/expert_stats.h"
+
+namespace sluice::engine {
+
+// The widest step that is one submission.
+constexpr int kNarrowRows = 16;
+
+enum class StepCut {
+  whole,      // a step is one submission
+  segmented,  // cut in every layer
+};
+
+struct ExpertRuntimeOptions {
+  policy::Workload work;
+  policy::Placement place;
+  policy::CacheOptions cache;                                    // layers' slots as in `place`
+  uint64_t hidden_bytes = std::numeric_limits<uint64_t>::max();  // as ExpertCache::end_step
+  StepCut cut = StepCut::whole;
+  StagingOptions staging;
+  double link_gbps = 0.0;  // as measured, to choose between link and CPU for a prompt; 0: as the
+  double cpu_gbps = 0.0;   // device was described
+  int n_device_threads = 1;
+  ExpertCopyOptions copies;
+  MissWorkerOptions misses;
+  RouteOverride reroute;
+  const policy::RoutingProfile* profile = nullptr;  // what to load first; used at the start only
+  std::function<void(uint64_t bytes_done, uint64_t bytes_total)> progress;  // of that
+};
+
+// The cache of the last or first n_layers (-1: all) that a workload asks for.
+KvOptions kv_options(const policy::Workload& work, int n_layers = -1);
+
+// How long a CPU of that rate takes for the first layers of a step.
+double host_seconds(const policy::ModelShape& shape, const policy::Workload& work, int n_layers,
+                    const StepSize& step, double cpu_gbps);
+
+class ExpertRuntime final : public StepDriver {
+ public:
+  // The model's weights stand in host memory, woven or not; all outlive it. At least one layer is
+  // the device's. Throws Errc::out_of_memory where the device is smaller than the plan.
+  ExpertRuntime(const model::Model& model, const policy::ModelShape& shape,
+                backend::RamDevice& device, ThreadPool& host_threads,
+                const ExpertRuntimeOptions& options);
+  ~ExpertRuntime() override;
+
+  // Throws Errc::device where the step could not be finished.
+  void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override;
+  void truncate(SequenceId sequence, int n_tokens) override;
+  int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
+  int max_rows() const override { return options_.work.max_rows(); }
+  uint64_t kv_bytes() const override;
+  const RoutingLog& log() const override { return log_; }
+  double seconds() const override { return device_.now(); }
+
+  const policy::Placement& place() const { return options_.place; }
+  const policy::Price& price() const { return price_; }
+  const policy::ExpertCache& cache() const { return cache_; }
+  const HostExperts& host_experts() const { return host_; }
+  ExpertSlots& slots() { return slots_; }
+  ExpertCopies& copies() { return copies_; }
+  const ExpertStaging& staging() const { return *staging_; }
+  backend::Stream& main() { return *main_; }
+  int64_t n_computed_by_host() const { return worker_.n_answered(); }  // pairs
+  ExpertStats stats() const;
+
+  // Of the misses, those that the device reads itself; between steps.
+  void set_link_share(float share);
+
+ private:
+  // The layers before the device's, if any, in the host's memory.
+  struct HostPart {
+    std::unique_ptr<backend::Ops> ops;
+    std::unique_ptr<KvCache> kv;
+    std::unique_ptr<ActivationsBuffer> activations;
+    std::unique_ptr<ResidentExperts> resident;
+    std::unique_ptr<WatchedExperts> experts;
+  };
+
+  void make_host_part(ThreadPool& threads);
+  void make_device_part();
+  void load_first_experts();
+  int n_host_layers() const { return model_.config().n_layers - options_.place.n_gpu_layers; }
+  std::vector<KvCache*> caches() const;
+  void run_host_layers();
+  void add_to_stats(int layer);
+  void spend_host_time();
+  void run_device_layers(const OnRowLogits& on_logits);
+  void run_whole(model::Step& step);
+  void run_by_host(model::Step& step, model::ExpertRunner& experts);
+  void give_device_logits(model::Step& step, const OnRowLogits& on_logits);
+  std::span<const policy::Move> learn(std::span<const StepRow> rows);
+  bool prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const;
+
+  const model::Model& model_;
+  const policy::ModelShape& shape_;
+  backend::RamDevice& device_;
+  ThreadPool& host_threads_;
+  ExpertRuntimeOptions options_;
+  policy::Price price_;
+  ThreadPool device_threads_;
+  // Pinned memory that nothing works without, before experts take what is left of it.
+  backend::Mailbox mailbox_;
+  backend::Buffer crossing_;    // mapped: rows of x on their way from host to device
+  backend::Buffer logits_out_;  // mapped: logits on their way back
+  HostExperts host_;
+  policy::ExpertCache cache_;
+  DeviceTrunk trunk_;
+  DeviceBlock tables_, scratch_, kv_memory_;
+  ExpertSlots slots_;
+  float* link_share_ = nullptr;
+  RoutingLog log_;
+  ExpertStats sum_;  // of the logs
+  std::unique_ptr<backend::DeviceOps> ops_;
+  std::unique_ptr<KvCache> kv_;
+  std::vector<backend::KvLayerView> kv_layers_;  // by layer of the model; the host's have no pages
+  std::unique_ptr<ActivationsBuffer> activations_;
+  std::unique_ptr<backend::Stream> main_, copy_stream_;
+  ExpertCopies copies_;
+  std::unique_ptr<ExpertStaging> staging_;
+  MissWorker worker_;
+  std::optional<ExpertParts> parts_;
+  std::optional<WholeExperts> whole_;
+  std::optional<SegmentedExperts> segmented_;
+  std::optional<StreamedExperts> streamed_;
+  std::optional<SubmittedOps> submitted_;
+  HostPart host_part_;
+  StepRows rows_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,46 @@
+// See expert_slots.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/device/expert_slots.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "policy/plan/pricing.h"
+
+namespace sluice::engine {
+
+ExpertSlots::ExpertSlots(backend::Device& device, const model::Model& model,
+                         const policy::ExpertCache& cache, DeviceBlock& tables)
+    : n_experts_(static_cast<size_t>(model.config().n_experts)),
+      pools_(static_cast<size_t>(cache.n_pools())),
+      published_(model.layers().size() * n_experts_, nullptr) {
+  for (const model::Layer& layer : model.layers()) {
+    layouts_.emplace_back(layer.experts);
+    Pool& pool = pools_[static_cast<size_t>(cache.pool(layer.id))];
+    pool.slot_bytes = std::max(pool.slot_bytes, policy::slot_bytes(layouts_.back().n_bytes));
+  }
+  for (size_t i = 0; i < pools_.size(); ++i) {
+    const auto n_slots = static_cast<uint64_t>(cache.n_slots(static_cast<int>(i)));
+    pools_[i].memory = device.allocate(backend::MemoryKind::device, n_slots * pools_[i].slot_bytes);
+  }
+  table_ = reinterpret_cast<const std::byte**>(tables.take(published_.size() * sizeof(*table_)));
+}
+
+std::byte* ExpertSlots::slot(int pool, policy::SlotId slot) const {
+  const Pool& p = pools_[static_cast<size_t>(pool)];
+  const uint64_t at = static_cast<uint64_t>(slot.value) * p.slot_bytes;
+  CHECK(at + p.slot_bytes <= p.memory.n_bytes());
+  return p.memory.data() + at;
+}
+
+void ExpertSlots::publish(policy::ExpertKey key, const std::byte* slot, backend::Stream& main) {
+  published_[index(key)] = slot;
+  main.run([this, key, slot] { entry(key) = slot; });
+}
+
+void ExpertSlots::clear(backend::Stream& main) {
+  std::fill(published_.begin(), published_.end(), nullptr);
+  main.run([this] { std::fill_n(table_, published_.size(), nullptr); });
+}
+
+}  // namespace sluice::engine

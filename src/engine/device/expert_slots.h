@@ -1,0 +1,56 @@
+// The room that a device has for experts, and the table by which its work finds them. One slot
+// holds one expert; slots of a pool have the same size. Sized once; nothing is allocated later.
+//
+// The table is read by the device's work and written between steps only. An expert leaves it before
+// its slot is written, and enters it after: what is in the table may always be read.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "engine/device/device_block.h"
+#include "model/model.h"
+#include "policy/cache/expert_cache.h"
+
+namespace sluice::engine {
+
+class ExpertSlots {
+ public:
+  // As many slots as the cache decides about; the table comes from a block that outlives it.
+  ExpertSlots(backend::Device& device, const model::Model& model, const policy::ExpertCache& cache,
+              DeviceBlock& tables);
+
+  const backend::ExpertLayout& layout(LayerId layer) const {
+    return layouts_[static_cast<size_t>(layer.value)];
+  }
+  std::byte* slot(int pool, policy::SlotId slot) const;
+
+  // By expert of the layer: its slot, or null. In the device's memory.
+  const std::byte* const* table(LayerId layer) const { return &table_[index({layer, {}})]; }
+  // The entry of an expert, for the device's own work to write.
+  const std::byte*& entry(policy::ExpertKey key) const { return table_[index(key)]; }
+
+  // Writes the entry when the stream's turn comes; the host's own copy of the table is ahead of it.
+  void publish(policy::ExpertKey key, const std::byte* slot, backend::Stream& main);
+  const std::byte* published(policy::ExpertKey key) const { return published_[index(key)]; }
+  void clear(backend::Stream& main);
+
+ private:
+  struct Pool {
+    backend::Buffer memory;
+    uint64_t slot_bytes = 0;
+  };
+
+  size_t index(policy::ExpertKey key) const {
+    return static_cast<size_t>(key.layer.value) * n_experts_ +
+           static_cast<size_t>(key.expert.value);
+  }
+
+  size_t n_experts_;
+  std::vector<backend::ExpertLayout> layouts_;  // by layer
+  std::vector<Pool> pools_;
+  const std::byte** table_ = nullptr;
+  std::vector<const std::byte*> published_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,234 @@
+// See expert_staging.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/device/expert_staging.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr int kMostAhead = 4;     // layers; each further one is foreseen less well
+constexpr int64_t kLessons = 16;  // before a rank is believed
+constexpr uint32_t kRests = 16;   // steps
+constexpr int kParts = 3;         // copies that bring an expert
+
+policy::PrefetchOptions planner_options(const model::Model& model, uint64_t block_bytes,
+                                        double copy_cost) {
+  policy::PrefetchOptions options;
+  options.copy_cost = copy_cost;
+  const model::Config& c = model.config();
+  options.shape = {.n_layers = c.n_layers,
+                   .n_experts = c.n_experts,
+                   .n_experts_used = c.n_experts_used,
+                   .expert_bytes = {}};
+  for (const model::Layer& layer : model.layers()) {
+    options.shape.expert_bytes.push_back(backend::ExpertLayout(layer.experts).n_bytes);
+    options.slot_bytes =
+        std::max(options.slot_bytes, policy::slot_bytes(options.shape.expert_bytes.back()));
+  }
+  options.n_slots = static_cast<int>(block_bytes / std::max<uint64_t>(options.slot_bytes, 1));
+  return options;
+}
+
+bool contains(std::span<const policy::RoutedExpert> routed, int32_t expert) {
+  return std::ranges::any_of(
+      routed, [expert](const policy::RoutedExpert& r) { return r.expert.value == expert; });
+}
+
+}  // namespace
+
+double ExpertStaging::Trust::probability() const {
+  return n < kLessons ? 0.0 : static_cast<double>(n_right) / static_cast<double>(n + 1);
+}
+
+ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device_model,
+                             DeviceBlock memory, HostExperts& host,
+                             const policy::ExpertCache& cache, backend::Stream& copies,
+                             int max_rows, const StagingOptions& options)
+    : model_(device_model),
+      host_(host),
+      cache_(cache),
+      copies_(copies),
+      options_(options),
+      max_rows_(max_rows),
+      memory_(std::move(memory)),
+      planner_(planner_options(device_model, memory_.n_bytes(), options.copy_cost)),
+      predicted_(device_model.layers().size()) {
+  const policy::PrefetchOptions sizes =
+      planner_options(device_model, memory_.n_bytes(), options.copy_cost);
+  if (!options.enabled || sizes.n_slots == 0) return;
+  copy_seconds_ = kParts * options.delay_us * 1e-6 +
+                  static_cast<double>(sizes.slot_bytes) / (options.link_gbps * 1e9);
+  const double n_ahead = std::ceil(copy_seconds_ / options.layer_seconds);
+  n_ahead_ = n_ahead <= kMostAhead ? static_cast<int>(n_ahead) : 0;
+  for (const model::Layer& layer : model_.layers()) layouts_.emplace_back(layer.experts);
+  for (int i = 0; i < sizes.n_slots; ++i) {
+    slots_.push_back(memory_.take(sizes.slot_bytes));
+    flags_.push_back(device.make_flag());
+    views_.push_back({slots_.back(), flags_.back().get()});
+  }
+  keys_.resize(slots_.size(), 0);
+  is_under_way_.resize(slots_.size(), false);
+  const int n_used = model_.config().n_experts_used;
+  trust_.resize(static_cast<size_t>(n_used));
+  const auto n_pairs = static_cast<uint64_t>(max_rows) * static_cast<uint64_t>(n_used);
+  try {
+    prediction_memory_ = device.allocate(backend::MemoryKind::mapped,
+                                         (2 * n_pairs + static_cast<uint64_t>(max_rows)) * 4);
+  } catch (const Error&) {
+    n_ahead_ = 0;  // so little pinned memory: then nothing comes ahead
+    return;
+  }
+  auto* const values = prediction_memory_.as<float>();
+  prediction_ = {n_used, reinterpret_cast<int32_t*>(values), values + n_pairs,
+                 values + 2 * n_pairs};
+}
+
+void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_t step,
+                                 std::span<const policy::RoutedExpert> routed,
+                                 backend::ConstRowsView x, const ExpertCopies& demand,
+                                 const backend::LayerLog& found) {
+  if (!is_on()) return;
+  step_ = step;
+  finish_layer();  // the one before: its experts are computed
+  note_arrivals();
+  learn(layer, routed);
+  last_layer_ = layer;
+  last_routed_.assign(routed.begin(), routed.end());
+  has_reads_ |= found.link_bytes > 0;
+  // On demand every miss would be a copy. Whoever took it instead leaves room for copies in vain,
+  // but not for long: a bad hour may not live on what a good one spared.
+  const auto expert_bytes = static_cast<double>(layouts_[static_cast<size_t>(layer.value)].n_bytes);
+  const double missed = expert_bytes * (found.n_staged + found.n_link + found.n_cpu);
+  const double carried = static_cast<double>(found.link_bytes + settled_bytes() -
+                                             std::exchange(settled_, settled_bytes()));
+  spare_bytes_ = std::min(spare_bytes_ + (1.0 + options_.max_waste) * missed - carried,
+                          static_cast<double>(memory_.n_bytes()));
+  const LayerId target(layer.value + n_ahead_);
+  const bool is_last = target.value >= model_.config().n_layers;
+  const bool has_room = !has_reads_ || options_.hits_seconds >= copy_seconds_;
+  if (!has_room || !is_asking() || is_last || x.n_rows > max_rows_) return;
+  predict(ops, target, x);
+  if (host_.is_copyable(target) && demand.is_idle()) begin_copies(room_on_link(found.link_bytes));
+}
+
+void ExpertStaging::end_step() {
+  if (is_on()) finish_layer();
+}
+
+void ExpertStaging::forget() {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!is_under_way_[i]) continue;
+    is_under_way_[i] = false;
+    keys_[i] = 0;
+    planner_.arrived(policy::SlotId(static_cast<int32_t>(i)));
+  }
+}
+
+void ExpertStaging::finish_layer() {
+  if (last_routed_.empty()) return;
+  planner_.routed(last_layer_, last_routed_);
+  last_routed_.clear();
+}
+
+// Copies whose layer has been.
+uint64_t ExpertStaging::settled_bytes() const {
+  const policy::PrefetchCounts& counts = planner_.counts();
+  return counts.useful_bytes + counts.late_bytes + counts.wasted_bytes;
+}
+
+void ExpertStaging::note_arrivals() {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (!is_under_way_[i] || flags_[i]->value() != keys_[i]) continue;
+    is_under_way_[i] = false;
+    planner_.arrived(policy::SlotId(static_cast<int32_t>(i)));
+  }
+}
+
+void ExpertStaging::learn(LayerId layer, std::span<const policy::RoutedExpert> routed) {
+  Prediction& p = predicted_[static_cast<size_t>(layer.value)];
+  for (size_t i = 0; i < p.experts.size(); ++i) {
+    const bool is_right = contains(routed, p.experts[i]);
+    ++all_.n, all_.n_right += is_right;
+    if (!p.was_missing[i]) continue;
+    Trust& trust = trust_[i % trust_.size()];
+    ++trust.n, trust.n_right += is_right;
+  }
+  p.experts.clear();
+  p.was_missing.clear();
+}
+
+// Asking costs a router's time. Where no rank is right often enough, only now and then.
+bool ExpertStaging::is_asking() const {
+  return step_ % kRests == 0 || std::ranges::any_of(trust_, [&](const Trust& trust) {
+           return trust.n < kLessons || trust.probability() > options_.copy_cost;
+         });
+}
+
+// The later layer's router, on the state as it is now.
+void ExpertStaging::predict(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x) {
+  const model::Layer& later = model_.layers()[static_cast<size_t>(layer.value)];
+  const backend::ExpertInputView nothing{.n_rows = x.n_rows, .n_cols = x.n_cols};
+  ops.route(x, later.ffn_norm, later.router, nothing, prediction_);
+  Prediction& p = predicted_[static_cast<size_t>(layer.value)];
+  p.experts.assign(prediction_.experts, prediction_.experts + x.n_rows * prediction_.n_used);
+  p.was_missing.clear();
+  candidates_.clear();
+  for (size_t i = 0; i < p.experts.size(); ++i) {
+    const policy::ExpertKey key{layer, ExpertId(p.experts[i])};
+    p.was_missing.push_back(!cache_.resident(key.layer, key.expert));
+    const double probability = trust_[i % trust_.size()].probability();
+    const auto same = std::ranges::find(candidates_, key, &policy::PrefetchCandidate::key);
+    if (!p.was_missing.back() || probability == 0.0) continue;
+    if (same == candidates_.end()) {
+      candidates_.push_back({key, probability});
+    } else {
+      same->probability = std::max(same->probability, probability);
+    }
+  }
+}
+
+// What it can carry until the layer is looked up; nothing while an earlier copy is on it. Where
+// lookups read over it too (this one: read_bytes), until the next one at the earliest.
+uint64_t ExpertStaging::room_on_link(uint64_t read_bytes) const {
+  if (std::ranges::find(is_under_way_, true) != is_under_way_.end()) return 0;
+  const double reads = static_cast<double>(read_bytes) / (options_.link_gbps * 1e9);
+  const double seconds =
+      has_reads_ ? options_.hits_seconds - reads : n_ahead_ * options_.layer_seconds;
+  return static_cast<uint64_t>(std::max(0.0, seconds) / copy_seconds_) * planner_.slot_bytes();
+}
+
+void ExpertStaging::begin_copies(uint64_t max_bytes) {
+  // As many of the surest as may turn out wrong together before the link carries too much.
+  std::ranges::sort(candidates_, std::greater{}, &policy::PrefetchCandidate::probability);
+  double in_vain = 0.0;
+  size_t n = 0;
+  for (; n < candidates_.size(); ++n) {
+    const auto layer = static_cast<size_t>(candidates_[n].key.layer.value);
+    in_vain += (1.0 - candidates_[n].probability) * static_cast<double>(layouts_[layer].n_bytes);
+    if (in_vain > spare_bytes_) break;
+  }
+  candidates_.resize(n);
+  for (const policy::PrefetchCopy& copy : planner_.plan(candidates_, cache_, max_bytes)) {
+    const auto i = static_cast<size_t>(copy.slot.value);
+    keys_[i] = backend::staged_key(step_, copy.key.layer, copy.key.expert.value);
+    is_under_way_[i] = true;
+    host_.copy(copy.key, layouts_[static_cast<size_t>(copy.key.layer.value)], slots_[i], copies_);
+    copies_.set(*flags_[i], keys_[i]);
+    ++n_copies_;
+  }
+}
+
+const std::byte* ExpertStaging::find(policy::ExpertKey key) const {
+  const uint64_t wanted = backend::staged_key(step_, key.layer, key.expert.value);
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (keys_[i] == wanted && flags_[i]->value() == wanted) return slots_[i];
+  }
+  return nullptr;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,115 @@
+// Experts that come ahead of their layer. While a layer's experts are computed, the router of a
+// later one is applied to what there is of its input; what it asks for and the device lacks is
+// copied into one of a few staging slots, with a flag that names step, layer and expert behind it.
+// The lookup takes what is there in time; the rest costs nothing but its bytes.
+//
+// It only uses a link that is idle, only begins what should arrive in time, and with what lookups
+// read the link carries hardly more than if every miss were copied on demand. Where lookups do read
+// over it, a copy must be over before the next layer can ask for any: there only the shortest time
+// that a layer can take is counted on.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "backend/device_ops.h"
+#include "engine/device/expert_copies.h"
+#include "policy/cache/prefetch.h"
+
+namespace sluice::engine {
+
+struct StagingOptions {
+  bool enabled = false;
+  double link_gbps = 0.0;
+  double delay_us = 0.0;       // of a copy, before its first byte
+  double layer_seconds = 0.0;  // how long a layer of a step lasts, about
+  double hits_seconds = 0.0;   // and where it misses nothing, so at least
+  double max_waste = 0.015;    // beyond the bytes that were missed, of these
+  double copy_cost = 0.4;      // as PrefetchOptions: what the CPU's workers lose to a copy
+};
+
+class ExpertStaging {
+ public:
+  // `device_model` is the model as the device's operations see it. All outlive this.
+  ExpertStaging(backend::Device& device, const model::Model& device_model, DeviceBlock memory,
+                HostExperts& host, const policy::ExpertCache& cache, backend::Stream& copies,
+                int max_rows, const StagingOptions& options);
+
+  std::span<const backend::StagedSlot> slots() const { return views_; }
+  bool is_on() const { return n_ahead_ > 0; }
+
+  // By the device's work, after a layer's experts were found and before they are computed: what it
+  // routed, the input of its experts before any norm, and where they were found.
+  void layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_t step,
+                    std::span<const policy::RoutedExpert> routed, backend::ConstRowsView x,
+                    const ExpertCopies& demand, const backend::LayerLog& found);
+
+  // After a step, when the device's work is done.
+  void end_step();
+
+  // After a fault of the copy stream: what was under way will not come.
+  void forget();
+
+  // An expert that arrived in the step just done; null: it did not.
+  const std::byte* find(policy::ExpertKey key) const;
+
+  const policy::PrefetchCounts& counts() const { return planner_.counts(); }
+  int64_t n_copies() const { return n_copies_; }
+  // Of the experts that a later layer's router was asked for, those it then routed.
+  double recall() const {
+    return static_cast<double>(all_.n_right) / static_cast<double>(std::max<int64_t>(all_.n, 1));
+  }
+
+ private:
+  struct Prediction {  // of one layer, by rank
+    std::vector<int32_t> experts;
+    std::vector<bool> was_missing;
+  };
+  // How often a missing expert that stood at a rank was routed in the end.
+  struct Trust {
+    int64_t n_right = 0, n = 0;
+    double probability() const;
+  };
+
+  uint64_t settled_bytes() const;
+  bool is_asking() const;
+  void note_arrivals();
+  void learn(LayerId layer, std::span<const policy::RoutedExpert> routed);
+  void finish_layer();
+  void predict(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x);
+  uint64_t room_on_link(uint64_t read_bytes) const;
+  void begin_copies(uint64_t max_bytes);
+
+  const model::Model& model_;
+  HostExperts& host_;
+  const policy::ExpertCache& cache_;
+  backend::Stream& copies_;
+  StagingOptions options_;
+  int max_rows_;               // wider steps foresee nothing
+  int n_ahead_ = 0;            // layers; 0: off
+  double copy_seconds_ = 0.0;  // of the largest expert
+  uint64_t settled_ = 0;       // settled_bytes() when last seen
+  bool has_reads_ = false;     // lookups use the link too
+  double spare_bytes_ = 0.0;   // that the link may carry in vain
+  DeviceBlock memory_;
+  policy::PrefetchPlanner planner_;
+  std::vector<std::byte*> slots_;
+  std::vector<std::unique_ptr<backend::Flag>> flags_;
+  std::vector<uint64_t> keys_;      // of the newest copy into each slot
+  std::vector<bool> is_under_way_;  // by slot
+  std::vector<backend::StagedSlot> views_;
+  std::vector<backend::ExpertLayout> layouts_;  // by layer
+  std::vector<Prediction> predicted_;           // by layer
+  std::vector<Trust> trust_;                    // by rank, of those missing
+  Trust all_;
+  backend::Buffer prediction_memory_;  // mapped: the device writes, the host reads
+  backend::RoutingView prediction_;
+  std::vector<policy::PrefetchCandidate> candidates_;
+  LayerId last_layer_;
+  std::vector<policy::RoutedExpert> last_routed_;
+  uint32_t step_ = 0;
+  int64_t n_copies_ = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,135 @@
+// See miss_worker.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/device/miss_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+
+MissWorker::MissWorker(const model::Model& model, ThreadPool& threads, backend::Mailbox& mailbox,
+                       MissWorkerOptions options)
+    : model_(model),
+      mailbox_(mailbox),
+      options_(std::move(options)),
+      experts_(threads, backend::cpu::best_kernels()),
+      worker_([this] { work(); }),
+      watchdog_([this] { watch(); }) {}
+
+MissWorker::~MissWorker() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    in_step_ = false;
+  }
+  changed_.notify_all();
+  worker_.join();
+  watchdog_.join();
+}
+
+void MissWorker::begin_step() {
+  {
+    const std::lock_guard lock(mutex_);
+    in_step_ = true;
+  }
+  changed_.notify_all();
+}
+
+std::string MissWorker::end_step() {
+  std::unique_lock lock(mutex_);
+  in_step_ = false;
+  changed_.notify_all();
+  if (mailbox_.is_aborted() &&
+      changed_.wait_for(lock, options_.deadline, [&] { return !is_busy_; })) {
+    mailbox_.resume();
+  }
+  return std::exchange(fault_, {});
+}
+
+// Who is busy may read the mailbox; nobody posts into it until the request is answered, or given up
+// and let go.
+std::optional<backend::Mailbox::Request> MissWorker::take_request() {
+  if (mailbox_.open_number() == 0) return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (mailbox_.is_aborted() || !in_step_) return {};
+    is_busy_ = true;
+  }
+  auto request = mailbox_.open_request();
+  if (!request) let_go({});  // it was given up meanwhile
+  return request;
+}
+
+void MissWorker::let_go(const std::string& fault) {
+  {
+    const std::lock_guard lock(mutex_);
+    is_busy_ = false;
+    if (!fault.empty()) {
+      fault_ = fault;
+      mailbox_.abort();
+    }
+  }
+  changed_.notify_all();
+}
+
+bool MissWorker::wait_for_step() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return in_step_ || stopping_; });
+  return !stopping_;
+}
+
+void MissWorker::work() {
+  while (wait_for_step()) {
+    while (in_step_) {
+      const auto request = take_request();
+      if (!request) {
+        std::this_thread::yield();
+        continue;
+      }
+      std::string fault;
+      try {
+        answer(*request);
+      } catch (const std::exception& e) {
+        fault = cat("layer ", request->layer.value, ": the CPU could not compute its experts (",
+                    e.what(), ")");
+      }
+      let_go(fault);
+    }
+  }
+}
+
+void MissWorker::answer(const backend::Mailbox::Request& request) {
+  if (options_.before_answer) options_.before_answer(request);
+  backend::ExpertsView experts = model_.layers()[static_cast<size_t>(request.layer.value)].experts;
+  experts.shared_gate = {};  // the device's affair
+  const auto start = std::chrono::steady_clock::now();
+  experts_.compute(experts, request.pairs, request.input, mailbox_.answer_rows());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  n_answered_ += std::ssize(request.pairs);
+  mailbox_.answer_request(request.number, took.count());
+}
+
+void MissWorker::watch() {
+  using std::chrono::steady_clock;
+  const auto tick = std::max(options_.deadline / 8, std::chrono::milliseconds(1));
+  while (wait_for_step()) {
+    uint32_t number = 0;
+    auto since = steady_clock::now();
+    std::unique_lock lock(mutex_);
+    while (in_step_ && !changed_.wait_for(lock, tick, [&] { return !in_step_; })) {
+      const uint32_t open = mailbox_.open_number();
+      if (open == 0 || open != number) {
+        number = open;
+        since = steady_clock::now();
+      } else if (steady_clock::now() - since >= options_.deadline && !mailbox_.is_aborted()) {
+        fault_ = cat("layer ", mailbox_.newest_layer().value, ": the CPU's workers did not answer ",
+                     "within ", options_.deadline.count(), " ms");
+        mailbox_.abort();
+      }
+    }
+  }
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,359 @@
+// See calibration.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/machine/calibration.h"
+
+#include <algorithm>
+
+#include "backend/cpu/host_memory.h"
+#include "backend/ram/ram_ops.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/machine_fingerprint.h"
+#include "base/random.h"
+#include "base/units.h"
+#include "base/wall_clock.h"
+#include "engine/device/expert_runtime.h"
+#include "engine/step/activations.h"
+#include "quant/activation.h"
+
+namespace sluice::engine {
+namespace {
+
+using backend::MemoryKind;
+
+constexpr uint64_t kSeed = 1;
+constexpr double kGiga = 1e9;
+// More than caches hold, in copies large enough that the start of one does not count.
+constexpr uint64_t kRingBytes = 64 * kMiB;
+constexpr uint64_t kLeastRingBytes = kMiB;
+constexpr uint64_t kCopyBytes = 4 * kMiB;
+constexpr int kCopiesTogether = 4;
+constexpr size_t kMostChoices = 32;  // on the device
+
+template <typename Work>
+double seconds_of(const Work& work) {
+  const double start = wall_seconds();
+  work();
+  return wall_seconds() - start;
+}
+
+// Again and again, at least once.
+template <typename Work>
+void repeat_for(double seconds, const Work& work) {
+  const double end = wall_seconds() + seconds;
+  do work();
+  while (wall_seconds() < end);
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+double gbps(uint64_t n_bytes, double seconds) {
+  return static_cast<double>(n_bytes) / std::max(seconds, 1e-9) / kGiga;
+}
+
+// All of it, or half, or a quarter; empty where the device has not even `least`.
+backend::Buffer allocate_some(backend::Device& device, MemoryKind kind, uint64_t n_bytes,
+                              uint64_t least) {
+  for (; n_bytes >= least && n_bytes > 0; n_bytes /= 2) {
+    try {
+      return device.allocate(kind, n_bytes);
+    } catch (const Error& e) {
+      if (e.code() != Errc::out_of_memory) throw;
+    }
+  }
+  return {};
+}
+
+// Copies from pinned memory to the device's, from places that were not copied lately.
+class CopyRing {
+ public:
+  explicit CopyRing(backend::Device& device)
+      : own_(allocate_some(device, MemoryKind::device, kRingBytes, kLeastRingBytes)),
+        pinned_(allocate_some(device, MemoryKind::pinned, own_.n_bytes(), kLeastRingBytes)),
+        copy_bytes_(std::min(pinned_.n_bytes(), kCopyBytes)) {
+    std::fill_n(pinned_.data(), pinned_.n_bytes(), std::byte{1});  // or no page is there to be read
+  }
+
+  uint64_t copy_bytes() const { return copy_bytes_; }  // 0: there is no room
+
+  void copy(backend::Stream& stream) {
+    if (at_ + copy_bytes_ > pinned_.n_bytes()) at_ = 0;
+    stream.copy(own_.data() + at_, pinned_.data() + at_, copy_bytes_);
+    at_ += copy_bytes_;
+  }
+
+ private:
+  backend::Buffer own_, pinned_;
+  uint64_t copy_bytes_;
+  uint64_t at_ = 0;
+};
+
+// Experts of a layer that one row might have chosen. The shared one is not among them.
+struct ChosenExperts {
+  backend::ExpertsView experts;
+  LayerId layer;
+  std::vector<backend::ExpertPair> pairs;
+  std::vector<const std::byte*> table;  // where they stand on the device
+
+  uint64_t n_bytes() const { return pairs.size() * backend::ExpertLayout(experts).n_bytes; }
+};
+
+class Calibration {
+ public:
+  Calibration(const model::Model& model, backend::RamDevice& device, ThreadPool& threads,
+              double seconds);
+
+  void measure_cpu();
+  void measure_link();  // alone, and beside the cores
+  void measure_device();
+  void measure_handshake();
+
+  MachineRecord record;
+
+ private:
+  double next_share() { return std::max(end_ - wall_seconds(), 0.0) / n_shares_--; }
+  ChosenExperts choose(int n_experts);
+  backend::MailboxShape mailbox_shape() const { return {1, 1, model_.config().d_model}; }
+  void compute(const ChosenExperts& choice) {
+    cpu_.compute(choice.experts, choice.pairs, input_, out_.data());
+  }
+  void measure_both(CopyRing& ring, backend::Stream& stream);
+  void copy_to_device(const backend::ExpertInputView& to, backend::Stream& stream) const;
+  std::vector<ChosenExperts> copy_experts(std::byte* room, uint64_t n_bytes,
+                                          backend::Stream& stream);
+
+  const model::Model& model_;
+  const int n_used_;
+  backend::RamDevice& device_;
+  ThreadPool& threads_;
+  const double budget_, end_;
+  int n_shares_ = 5;
+  uint64_t n_random_ = 0;
+  ActivationsBuffer activations_;
+  backend::ExpertInputView input_;
+  std::vector<float> out_;
+  backend::cpu::Experts cpu_;
+  double choice_seconds_ = 0.0;  // of the cores, for one
+};
+
+Calibration::Calibration(const model::Model& model, backend::RamDevice& device, ThreadPool& threads,
+                         double seconds)
+    : model_(model),
+      n_used_(model.config().n_experts_used),
+      device_(device),
+      threads_(threads),
+      budget_(seconds),
+      end_(wall_seconds() + seconds),
+      activations_(backend::allocate_host, model, 1),
+      input_(activations_.view(1).expert_input),
+      out_(static_cast<size_t>(n_used_) * static_cast<size_t>(model.config().d_model)),
+      cpu_(threads, backend::cpu::best_kernels()) {
+  std::vector<float> x(static_cast<size_t>(input_.n_cols));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = random_signed(random_bits(kSeed, i));
+  if (input_.f32) std::ranges::copy(x, input_.f32);
+  if (input_.q) quant::quantize_activation(x, input_.q, input_.d, input_.y);
+}
+
+ChosenExperts Calibration::choose(int n_experts) {
+  const auto random_below = [this](size_t n) {
+    return static_cast<int32_t>(random_bits(kSeed, n_random_++) % n);
+  };
+  const model::Layer& layer =
+      model_.layers()[static_cast<size_t>(random_below(model_.layers().size()))];
+  ChosenExperts choice{layer.experts, layer.id, {}, {}};
+  choice.experts.shared_gate = {};
+  while (std::ssize(choice.pairs) < n_experts) {
+    const int32_t e = random_below(static_cast<size_t>(layer.experts.gate.n_mats));
+    const bool is_new =
+        std::ranges::find(choice.pairs, e, &backend::ExpertPair::expert) == choice.pairs.end();
+    if (is_new) choice.pairs.push_back({e, 0, static_cast<int32_t>(choice.pairs.size())});
+  }
+  return choice;
+}
+
+void Calibration::measure_cpu() {
+  std::vector<double> rates, seconds;
+  repeat_for(next_share(), [&] {
+    const ChosenExperts choice = choose(n_used_);
+    seconds.push_back(seconds_of([&] { compute(choice); }));
+    rates.push_back(gbps(choice.n_bytes(), seconds.back()));
+  });
+  record.cpu_gbps = median(rates);
+  choice_seconds_ = median(seconds);
+}
+
+void Calibration::measure_link() {
+  CopyRing ring(device_);
+  const auto stream = device_.make_stream("calibration");
+  const double share = next_share();
+  if (ring.copy_bytes() == 0) return;
+  std::vector<double> rates;
+  repeat_for(share, [&] {
+    const double seconds = seconds_of([&] {
+      for (int i = 0; i < kCopiesTogether; ++i) ring.copy(*stream);
+      stream->finish();
+    });
+    rates.push_back(gbps(kCopiesTogether * ring.copy_bytes(), seconds));
+  });
+  record.link_gbps = median(rates);
+  measure_both(ring, *stream);
+}
+
+// The cores compute for as long as the copies last.
+void Calibration::measure_both(CopyRing& ring, backend::Stream& stream) {
+  constexpr double kChoices = 20.0;  // or more: the last one's end does not count
+  constexpr double kLeastSeconds = 0.02;
+  const double share = next_share();
+  const double wish = std::min(std::max(kChoices * choice_seconds_, kLeastSeconds), share / 4);
+  const auto n_copies =
+      1 + static_cast<uint64_t>(wish * record.link_gbps * kGiga) / ring.copy_bytes();
+  const auto end_of_copies = device_.make_event();
+  std::vector<double> link_rates, cpu_rates;
+  repeat_for(share, [&] {
+    uint64_t cpu_bytes = 0;
+    const double seconds = seconds_of([&] {
+      for (uint64_t i = 0; i < n_copies; ++i) ring.copy(stream);
+      stream.record(*end_of_copies);
+      do {
+        const ChosenExperts choice = choose(n_used_);
+        compute(choice);
+        cpu_bytes += choice.n_bytes();
+      } while (!end_of_copies->is_done());
+    });
+    stream.finish();
+    link_rates.push_back(gbps(n_copies * ring.copy_bytes(), seconds));
+    cpu_rates.push_back(gbps(cpu_bytes, seconds));
+  });
+  record.both_link_gbps = median(link_rates);
+  record.both_cpu_gbps = median(cpu_rates);
+}
+
+void Calibration::copy_to_device(const backend::ExpertInputView& to,
+                                 backend::Stream& stream) const {
+  const auto copy = [&](auto* target, const auto* from, int64_t n) {
+    if (!target) return;
+    stream.copy(reinterpret_cast<std::byte*>(target), reinterpret_cast<const std::byte*>(from),
+                static_cast<uint64_t>(n) * sizeof(*from));
+  };
+  copy(to.f32, input_.f32, to.n_cols);
+  copy(to.q, input_.q, to.n_cols);
+  copy(to.d, input_.d, to.n_cols / 32);
+  copy(to.y, input_.y, to.n_cols / 32);
+}
+
+// A few choices, as there is room for them; where there is room for none, a part of one.
+std::vector<ChosenExperts> Calibration::copy_experts(std::byte* room, uint64_t n_bytes,
+                                                     backend::Stream& stream) {
+  std::vector<ChosenExperts> all;
+  while (all.size() < kMostChoices) {
+    ChosenExperts choice = choose(n_used_);
+    const backend::ExpertLayout layout(choice.experts);
+    const uint64_t slot_bytes = policy::slot_bytes(layout.n_bytes);
+    const uint64_t n_fitting = std::min(n_bytes / slot_bytes, choice.pairs.size());
+    if (n_fitting == 0 || (n_fitting < choice.pairs.size() && !all.empty())) break;
+    choice.pairs.resize(n_fitting);
+    choice.table.resize(static_cast<size_t>(choice.experts.gate.n_mats));
+    for (const backend::ExpertPair& pair : choice.pairs) {
+      const backend::ExpertMatrices from = choice.experts.expert(pair.expert);
+      const auto copy = [&](const backend::WeightView& w, uint64_t at) {
+        stream.copy(room + at, w.data, w.matrix_bytes());
+      };
+      copy(from.gate, 0);
+      copy(from.up, layout.up_at);
+      copy(from.down, layout.down_at);
+      choice.table[static_cast<size_t>(pair.expert)] = room;
+      room += slot_bytes;
+      n_bytes -= slot_bytes;
+    }
+    choice.experts.table = choice.table.data();
+    all.push_back(std::move(choice));
+  }
+  return all;
+}
+
+void Calibration::measure_device() {
+  const double share = next_share();
+  const backend::Allocate own_memory = [this](uint64_t n) {
+    return device_.allocate(MemoryKind::device, n);
+  };
+  const ActivationsBuffer activations(own_memory, model_, 1);
+  const backend::ExpertInputView input = activations.view(1).expert_input;
+  uint64_t largest = 0;
+  for (const model::Layer& layer : model_.layers()) {
+    largest = std::max(largest, policy::slot_bytes(backend::ExpertLayout(layer.experts).n_bytes));
+  }
+  // What crosses the link in a part of the time, and no more than it takes.
+  const auto crossing = static_cast<uint64_t>(record.link_gbps * kGiga * budget_ / 20);
+  const uint64_t wish = std::max(kRingBytes, static_cast<uint64_t>(n_used_) * largest);
+  const backend::Buffer room =
+      allocate_some(device_, MemoryKind::device, std::min(wish, crossing), largest);
+  const auto stream = device_.make_stream("calibration");  // ends before what its work uses
+  copy_to_device(input, *stream);
+  const std::vector<ChosenExperts> choices = copy_experts(room.data(), room.n_bytes(), *stream);
+  stream->finish();
+  if (choices.empty()) return;
+
+  uint64_t n_bytes = 0;
+  for (const ChosenExperts& choice : choices) n_bytes += choice.n_bytes();
+  backend::Mailbox mailbox(device_, mailbox_shape());
+  ThreadPool device_threads(ExpertRuntimeOptions{}.n_device_threads);
+  const auto ops = backend::make_ram_ops(device_, device_threads, mailbox);
+  std::vector<double> rates;
+  repeat_for(share / 2, [&] {
+    const double seconds = seconds_of([&] {
+      stream->run([&] {
+        for (const ChosenExperts& choice : choices) {
+          ops->compute_pairs(choice.experts, choice.pairs, input);
+        }
+      });
+      stream->finish();
+    });
+    rates.push_back(gbps(n_bytes, seconds));
+  });
+  record.device_gbps = median(rates);
+}
+
+// One expert at a time, which was computed just before, and so takes as long for either.
+void Calibration::measure_handshake() {
+  const double share = next_share();
+  backend::Mailbox mailbox(device_, mailbox_shape());
+  MissWorker worker(model_, threads_, mailbox);
+  std::vector<double> extra;
+  bool is_answered = true;
+  worker.begin_step();
+  repeat_for(share, [&] {
+    const ChosenExperts choice = choose(1);
+    compute(choice);
+    const double alone = seconds_of([&] { compute(choice); });
+    const double asked = seconds_of([&] {
+      is_answered = is_answered && mailbox.wait(mailbox.post(choice.layer, choice.pairs, input_));
+    });
+    extra.push_back(asked - alone);
+  });
+  worker.end_step();
+  if (is_answered) record.handshake_us = std::max(median(extra), 0.0) * 1e6;
+}
+
+}  // namespace
+
+MachineRecord calibrate(const model::Model& model, backend::RamDevice& device,
+                        ThreadPool& host_threads, double budget_seconds) {
+  CHECK(device.options().clock == backend::Clock::wall);
+  Calibration calibration(model, device, host_threads, budget_seconds);
+  calibration.record.fingerprint = machine_fingerprint("", host_threads.n_threads(), device.name());
+  for (const auto measure : {&Calibration::measure_cpu, &Calibration::measure_link,
+                             &Calibration::measure_device, &Calibration::measure_handshake}) {
+    try {
+      (calibration.*measure)();
+    } catch (const Error& e) {
+      if (e.code() != Errc::out_of_memory) throw;  // the device is too small: not measured
+    }
+  }
+  return calibration.record;
+}
+
+}  // namespace sluice::engine

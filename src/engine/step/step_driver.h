@@ -1,0 +1,35 @@
+// Whoever takes steps of a model, wherever it is computed: rows of one or several sequences in,
+// logits out.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "engine/step/routing_log.h"
+#include "engine/step/step_rows.h"
+
+namespace sluice::engine {
+
+// Gets a row's index and its n_vocab logits, valid during the call.
+using OnRowLogits = std::function<void(int64_t row, std::span<const float> logits)>;
+
+class StepDriver {
+ public:
+  virtual ~StepDriver() = default;
+
+  // Appends each row's token to its sequence and hands over the logits of the rows that want them,
+  // in order. The caller has made sure that the tokens exist and the context has room. Where it
+  // throws, the sequences are as if some of these rows were missing, and must be truncated.
+  virtual void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) = 0;
+
+  virtual void truncate(SequenceId sequence, int n_tokens) = 0;
+  virtual int n_tokens(SequenceId sequence) const = 0;
+  virtual int max_rows() const = 0;
+  virtual uint64_t kv_bytes() const = 0;
+  virtual const RoutingLog& log() const = 0;  // of the last step
+  virtual double seconds() const = 0;         // on the clock that its steps go by
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,38 @@
+// See step_rows.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/step_rows.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace sluice::engine {
+
+void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> caches) {
+  tokens_.clear();
+  positions_.clear();
+  sequences_.clear();
+  logit_rows_.clear();
+  for (const StepRow& row : rows) {
+    int& length = lengths_[static_cast<size_t>(row.sequence.value)];
+    if (row.wants_logits) logit_rows_.push_back(static_cast<int32_t>(tokens_.size()));
+    tokens_.push_back(row.token);
+    positions_.push_back(length++);
+    sequences_.push_back(row.sequence.value);
+    for (KvCache* cache : caches) cache->reserve(row.sequence, length);
+  }
+}
+
+StepSize StepRows::size() const {
+  const int last = positions_.empty() ? -1 : *std::ranges::max_element(positions_);
+  return {static_cast<int>(tokens_.size()), last + 1};
+}
+
+void StepRows::truncate(SequenceId sequence, int n_tokens, std::span<KvCache* const> caches) {
+  int& length = lengths_[static_cast<size_t>(sequence.value)];
+  CHECK(n_tokens >= 0 && n_tokens <= length);
+  length = n_tokens;
+  for (KvCache* cache : caches) cache->truncate(sequence, n_tokens);
+}
+
+}  // namespace sluice::engine

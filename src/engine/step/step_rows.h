@@ -1,0 +1,50 @@
+// The rows of one step, as operations see them, and how far each sequence has come.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backend/views.h"
+#include "base/ids.h"
+#include "engine/step/kv_cache.h"
+
+namespace sluice::engine {
+
+struct StepRow {
+  TokenId token = 0;
+  SequenceId sequence;
+  bool wants_logits = false;
+};
+
+struct StepSize {
+  int n_rows = 0;
+  int n_past = 0;  // tokens that the longest sequence has with them
+};
+
+class StepRows {
+ public:
+  explicit StepRows(int n_sequences) : lengths_(static_cast<size_t>(n_sequences), 0) {}
+
+  // Appends each row's token to its sequence, for which the caches get pages.
+  void append(std::span<const StepRow> rows, std::span<KvCache* const> caches);
+
+  backend::StepView view(const KvCache& cache) const {
+    return {tokens_, positions_, sequences_, cache.page_table(), cache.table_stride()};
+  }
+  int64_t n_rows() const { return std::ssize(tokens_); }
+  StepSize size() const;
+  std::span<const int32_t> logit_rows() const { return logit_rows_; }  // that want them
+
+  int n_tokens(SequenceId sequence) const { return lengths_[static_cast<size_t>(sequence.value)]; }
+  void truncate(SequenceId sequence, int n_tokens, std::span<KvCache* const> caches);
+
+ private:
+  std::vector<int> lengths_;  // by sequence
+  std::vector<TokenId> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<int32_t> sequences_;
+  std::vector<int32_t> logit_rows_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,51 @@
+// See stepper.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/stepper.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace sluice::engine {
+
+void Stepper::give_logits(model::Step& step, const OnRowLogits& on_logits) {
+  const std::span<const int32_t> wanted = rows_.logit_rows();
+  for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
+    const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
+    const backend::ConstRowsView logits = model_.logits(step, some);
+    for (size_t i = 0; i < some.size(); ++i) {
+      on_logits(some[i], {logits.row(static_cast<int64_t>(i)), static_cast<size_t>(logits.n_cols)});
+    }
+  }
+}
+
+Stepper::Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, const KvOptions& kv,
+                 int max_rows, RouteOverride reroute)
+    : model_(model),
+      ops_(std::move(ops)),
+      kv_(memory_of(*ops_), model.config(), kv),
+      activations_(memory_of(*ops_), model, max_rows),
+      reroute_(std::move(reroute)),
+      log_(model.config().n_layers, max_rows, model.config().n_experts_used),
+      resident_(*ops_, model),
+      experts_(resident_, log_, reroute_),
+      rows_(kv.n_sequences) {}
+
+void Stepper::step(std::span<const StepRow> rows, const OnRowLogits& on_logits) {
+  CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
+  KvCache* const caches[] = {&kv_};
+  rows_.append(rows, caches);
+  log_.begin_step();
+  model::Step step{*ops_, experts_, rows_.view(kv_), kv_.layers(),
+                   activations_.view(rows_.n_rows())};
+  model_.embed(step);
+  model_.forward(step, 0, model_.config().n_layers);
+  give_logits(step, on_logits);
+}
+
+void Stepper::truncate(SequenceId sequence, int n_tokens) {
+  KvCache* const caches[] = {&kv_};
+  rows_.truncate(sequence, n_tokens, caches);
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,52 @@
+// Takes steps of a model on one backend that holds all of it. Knows tokens and positions, not
+// texts; session.cpp builds on it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/ops.h"
+#include "base/ids.h"
+#include "base/wall_clock.h"
+#include "engine/step/activations.h"
+#include "engine/step/kv_cache.h"
+#include "engine/step/resident_experts.h"
+#include "engine/step/step_driver.h"
+#include "model/model.h"
+
+namespace sluice::engine {
+
+class Stepper final : public StepDriver {
+ public:
+  // The model must outlive it; `ops` is its own. max_rows: the widest step. `reroute` may be empty.
+  Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, const KvOptions& kv,
+          int max_rows, RouteOverride reroute = {});
+
+  void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override;
+  void truncate(SequenceId sequence, int n_tokens) override;
+  int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
+  int max_rows() const override { return activations_.max_rows(); }
+  uint64_t kv_bytes() const override { return kv_.n_bytes(); }
+  const RoutingLog& log() const override { return log_; }
+  double seconds() const override { return wall_seconds(); }
+  StepSize size() const { return rows_.size(); }  // of the last step
+
+ private:
+  // Of the rows that want them, some at a time.
+  void give_logits(model::Step& step, const OnRowLogits& on_logits);
+
+  const model::Model& model_;
+  std::unique_ptr<backend::Ops> ops_;
+  KvCache kv_;
+  ActivationsBuffer activations_;
+  RouteOverride reroute_;
+  RoutingLog log_;
+  ResidentExperts resident_;
+  WatchedExperts experts_;
+  StepRows rows_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,38 @@
+// Steps on the CPU alone, on a virtual clock: what they compute is real, how long they take is what
+// the described machine would have needed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+
+#include "engine/step/stepper.h"
+
+namespace sluice::engine {
+
+class VirtualStepper final : public StepDriver {
+ public:
+  using StepSeconds = std::function<double(const StepSize& step)>;
+
+  VirtualStepper(std::unique_ptr<Stepper> stepper, StepSeconds step_seconds)
+      : stepper_(std::move(stepper)), step_seconds_(std::move(step_seconds)) {}
+
+  void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override {
+    stepper_->step(rows, on_logits);
+    seconds_ += step_seconds_(stepper_->size());
+  }
+  void truncate(SequenceId sequence, int n_tokens) override {
+    stepper_->truncate(sequence, n_tokens);
+  }
+  int n_tokens(SequenceId sequence) const override { return stepper_->n_tokens(sequence); }
+  int max_rows() const override { return stepper_->max_rows(); }
+  uint64_t kv_bytes() const override { return stepper_->kv_bytes(); }
+  const RoutingLog& log() const override { return stepper_->log(); }
+  double seconds() const override { return seconds_; }
+
+ private:
+  std::unique_ptr<Stepper> stepper_;
+  StepSeconds step_seconds_;
+  double seconds_ = 0.0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,196 @@
+// See synth.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "model_file/synth.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/units.h"
+#include "gguf/writer.h"
+#include "model/model.h"
+#include "quant/random_rows.h"
+#include "text/tokenizer/byte_vocabulary.h"
+
+namespace sluice::model_file {
+namespace {
+
+using model::Architecture;
+using model::Presence;
+using model::TensorRequest;
+
+// Writes down what an architecture asks for.
+class Recorder final : public model::TensorSource {
+ public:
+  backend::WeightView matrix(const TensorRequest& request) override {
+    return record(request), backend::WeightView();
+  }
+  const float* vector(const TensorRequest& request) override { return record(request), nullptr; }
+  std::span<const TensorRequest> requests() const { return requests_; }
+
+ private:
+  void record(const TensorRequest& request) {
+    if (request.presence != Presence::rare) requests_.push_back(request);
+  }
+  std::vector<TensorRequest> requests_;
+};
+
+void set_shape_keys(gguf::Metadata& out, const Architecture& architecture, const model::Config& c) {
+  const auto set_int = [&](std::string_view name, int value) {
+    out.set(cat(c.architecture, ".", name), static_cast<uint32_t>(value));
+  };
+  const auto set_float = [&](std::string_view name, float value) {
+    out.set(cat(c.architecture, ".", name), value);
+  };
+  set_int("block_count", c.n_layers);
+  set_int("context_length", c.n_ctx_train);
+  set_int("embedding_length", c.d_model);
+  set_int("attention.head_count", c.n_heads);
+  set_int("attention.head_count_kv", c.n_kv_heads);
+  set_int("attention.key_length", c.head_dim);
+  set_int("attention.value_length", c.head_dim);
+  set_int("rope.dimension_count", c.head_dim);
+  set_float("rope.freq_base", c.rope.base);
+  set_float("attention.layer_norm_rms_epsilon", c.norm_eps);
+  set_int("expert_count", c.n_experts);
+  set_int("expert_used_count", c.n_experts_used);
+  set_int("feed_forward_length", c.d_ff);
+  set_int(architecture.expert_width_key(), c.d_ff);
+  if (c.d_ff_shared > 0) set_int("expert_shared_feed_forward_length", c.d_ff_shared);
+}
+
+// ChatML, in the special tokens of the byte vocabulary.
+constexpr std::string_view kChatTemplate =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+void set_tokenizer_keys(gguf::Metadata& out, int n_vocab) {
+  text::ByteVocabulary v = text::make_byte_vocabulary(n_vocab);
+  out.set("tokenizer.ggml.model", std::string("gpt2"));
+  out.set("tokenizer.ggml.pre", std::string("qwen2"));
+  out.set("tokenizer.ggml.tokens", std::move(v.tokens));
+  out.set("tokenizer.ggml.token_type", std::move(v.kinds));
+  out.set("tokenizer.ggml.merges", std::move(v.merges));
+  out.set("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(v.end_of_turn));
+  out.set("tokenizer.ggml.add_bos_token", false);
+  out.set("tokenizer.chat_template", std::string(kChatTemplate));
+}
+
+void set_metadata(gguf::Metadata& out, const Architecture& architecture, const SynthOptions& o) {
+  const model::Config& c = o.config;
+  out.set("general.architecture", c.architecture);
+  out.set("general.name", cat("synthetic ", c.architecture, " ", o.mix.name()));
+  out.set("general.file_type", o.mix.file_type());
+  out.set("general.quantization_version", uint32_t{2});
+  set_shape_keys(out, architecture, c);
+  set_tokenizer_keys(out, c.n_vocab);
+}
+
+// Norms near one, so that they are neither neutral nor harmful; all else around zero.
+void fill_vector(const TensorRequest& request, const SynthOptions& o, std::span<float> out) {
+  const uint64_t seed = seed_of(request.name, o.seed);
+  const bool is_norm = request.name.find("norm") != std::string::npos;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const float u = random_signed(random_bits(seed, i));
+    out[i] = is_norm ? 1.0f + 0.2f * u : o.std * 1.7320508f * u;
+  }
+}
+
+// One tensor after another, in pieces that all threads fill together.
+class RandomTensors {
+ public:
+  RandomTensors(gguf::Writer& writer, const SynthOptions& options, ThreadPool& pool)
+      : writer_(writer), options_(options), pool_(pool) {}
+
+  void write_vector(const TensorRequest& request) {
+    std::vector<float> values(static_cast<size_t>(request.shape[0]));
+    fill_vector(request, options_, values);
+    writer_.write(std::as_bytes(std::span(values)));
+  }
+
+  // on_bytes(n) after every n bytes written.
+  template <typename OnBytes>
+  void write_matrix(const gguf::TensorInfo& info, OnBytes&& on_bytes) {
+    constexpr uint64_t kPiece = 16 * kMiB;
+    constexpr int64_t kGrain = 4096;  // blocks a thread takes at a time
+    const auto type = static_cast<quant::Type>(info.type->id);
+    const uint64_t block_bytes = info.type->block_bytes;
+    const auto n_blocks = static_cast<int64_t>(info.n_bytes / block_bytes);
+    const auto step = static_cast<int64_t>(kPiece / block_bytes);
+    const uint64_t seed = seed_of(info.name, options_.seed);
+    for (int64_t first = 0; first < n_blocks; first += step) {
+      const int64_t n = std::min(step, n_blocks - first);
+      piece_.resize(static_cast<size_t>(n) * block_bytes);
+      pool_.parallel_for(n, kGrain, [&](int64_t begin, int64_t end, int) {
+        quant::random_row_blocks(type, seed, static_cast<uint64_t>(first + begin), end - begin,
+                                 options_.std,
+                                 piece_.data() + static_cast<uint64_t>(begin) * block_bytes);
+      });
+      writer_.write(piece_);
+      on_bytes(piece_.size());
+    }
+  }
+
+ private:
+  gguf::Writer& writer_;
+  const SynthOptions& options_;
+  ThreadPool& pool_;
+  std::vector<std::byte> piece_;
+};
+
+void require_sane(const SynthOptions& options) {
+  if (options.config.n_vocab < text::kSmallestByteVocabulary) {
+    throw Error(Errc::bad_request,
+                cat("a vocabulary of ", options.config.n_vocab, " tokens; expected at least ",
+                    text::kSmallestByteVocabulary));
+  }
+  if (!(options.std > 0.0f && options.std < 100.0f)) {
+    throw Error(Errc::bad_request,
+                cat("a standard deviation of ", options.std, "; expected more than 0, below 100"));
+  }
+}
+
+}  // namespace
+
+void write_synthetic_model(const std::string& path, const SynthOptions& options, ThreadPool& pool,
+                           const std::function<void(uint64_t, uint64_t)>& progress) {
+  const Architecture* architecture = model::find_architecture(options.config.architecture);
+  CHECK(architecture != nullptr);
+  require_sane(options);
+  gguf::Writer writer(path);
+  set_metadata(writer.metadata(), *architecture, options);
+  // What is written must read back: the same checks hold for a synthetic model as for any other.
+  const model::Config config = architecture->read_config(model::ConfigReader(writer.metadata()));
+
+  Recorder recorder;
+  bind_all(*architecture, config, {}, recorder);
+  for (const TensorRequest& request : recorder.requests()) {
+    const MixContext context{config.n_layers, config.n_experts};
+    writer.add_tensor(request.name, options.mix.type_of(request.name, request.shape, context),
+                      request.shape);
+  }
+  writer.begin();
+  uint64_t total = 0;
+  for (const gguf::TensorInfo& info : writer.tensors()) total += info.n_bytes;
+
+  RandomTensors tensors(writer, options, pool);
+  uint64_t done = 0;
+  const auto on_bytes = [&](uint64_t n) {
+    done += n;
+    if (progress) progress(done, total);
+  };
+  for (size_t i = 0; i < recorder.requests().size(); ++i) {
+    const TensorRequest& request = recorder.requests()[i];
+    if (request.shape.size() == 1) {
+      tensors.write_vector(request);
+      on_bytes(writer.tensors()[i].n_bytes);
+    } else {
+      tensors.write_matrix(writer.tensors()[i], on_bytes);
+    }
+  }
+  writer.finish();
+}
+
+}  // namespace sluice::model_file

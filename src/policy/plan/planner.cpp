@@ -1,0 +1,184 @@
+// See planner.h. This file decides: which workload, which mode, and why; planner_weigh.cpp says
+// what there is to choose from.
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/plan/planner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "policy/plan/planner_weigh.h"
+
+namespace sluice::policy {
+namespace {
+
+// What may be asked of the model, the most comfortable first.
+std::vector<Workload> workloads(const ModelShape& model, const Wishes& wishes) {
+  Workload work{.n_ctx = wishes.n_ctx,
+                .n_sequences = wishes.n_sequences,
+                .k_type = wishes.k_type,
+                .v_type = wishes.v_type,
+                .prefill_chunk = wishes.prefill_chunk};
+  const bool is_auto = work.n_ctx == 0;
+  if (is_auto) work.n_ctx = std::min(model.n_ctx_train, kAutoContext);
+  std::vector<Workload> all = {work};
+  while (is_auto && work.n_ctx > kLeastAutoContext) {
+    work.n_ctx = std::max(work.n_ctx / 2, kLeastAutoContext);
+    all.push_back(work);
+  }
+  const int block = kv_block_elems(KvType::q8_0);
+  const bool fits_blocks = std::ranges::all_of(model.layers, [&](const LayerShape& layer) {
+    return layer.k_head_dim % block == 0 && layer.v_head_dim % block == 0;
+  });
+  if (wishes.may_quantise_kv && fits_blocks) {
+    for (KvType* type : {&work.k_type, &work.v_type}) {
+      if (*type != KvType::q4_0) *type = KvType::q8_0;
+    }
+    all.push_back(work);
+  }
+  return all;
+}
+
+// The fastest that is possible; null where none is.
+const Candidate* best(const std::vector<Candidate>& candidates) {
+  const Candidate* best = nullptr;
+  for (const Candidate& c : candidates) {
+    if (!c.forecast.possible) continue;
+    if (!best || c.forecast.speed.decode > best->forecast.speed.decode) best = &c;
+  }
+  return best;
+}
+
+// Whether this workload costs neither layers nor experts the place they were wished in.
+bool gives_up_nothing(const Scales& scales, const Wishes& wishes, const Candidate& c) {
+  if (c.forecast.n_gpu_layers != scales.n_gpu_layers()) return false;
+  const bool wants_all_slots = wishes.moe != MoeWish::cpu && !wishes.n_slots;
+  return !wants_all_slots || c.place.n_slots == scales.most_slots();
+}
+
+std::vector<std::string> concessions(const ModelShape& model, const Wishes& wishes,
+                                     const Scales& scales, const Workload& work,
+                                     const Candidate& c) {
+  std::vector<std::string> out;
+  const int comfortable = std::min(model.n_ctx_train, kAutoContext);
+  if (wishes.n_ctx == 0 && work.n_ctx < comfortable) {
+    out.push_back(cat("context ", work.n_ctx, " instead of ", comfortable, " (-c asks for more)"));
+  }
+  if (work.k_type != wishes.k_type || work.v_type != wishes.v_type) {
+    out.push_back(cat("KV cache of ", kv_type_name(KvType::q8_0)));
+  }
+  const auto& most = scales.most_slots();
+  const auto n_most = std::accumulate(most.begin(), most.end(), int64_t{0});
+  if (c.forecast.n_slots < n_most) {
+    const bool on_gpu = c.forecast.n_slots > 0 || c.forecast.mode == Mode::streamed;
+    out.push_back(on_gpu ? cat("only ", c.forecast.n_slots, " of ", n_most, " experts in VRAM")
+                         : std::string("all experts on the CPU"));
+  }
+  if (c.forecast.n_gpu_layers < scales.n_gpu_layers()) {
+    out.push_back(cat(model.n_layers() - c.forecast.n_gpu_layers, " of ", model.n_layers(),
+                      " trunk layers on the CPU"));
+  }
+  return out;
+}
+
+std::string reason(const std::vector<Candidate>& all, const Candidate& c) {
+  const Candidate* next = nullptr;
+  std::string obstacles;
+  for (const Candidate& other : all) {
+    const Forecast& f = other.forecast;
+    if (&other == &c) continue;
+    if (!f.possible) {
+      const bool by_wish = f.obstacle.starts_with("is excluded");
+      if (!by_wish) obstacles += cat("; ", mode_name(f.mode), " ", f.obstacle);
+    } else if (!next || f.speed.decode > next->forecast.speed.decode) {
+      next = &other;
+    }
+  }
+  if (!next) return cat("no other way is possible", obstacles);
+  const double times = c.forecast.speed.decode / next->forecast.speed.decode;
+  return cat("decodes ", std::round(times * 100.0) / 100.0, " times as fast as ",
+             mode_name(next->forecast.mode), " by prediction", obstacles);
+}
+
+[[noreturn]] void refuse(const std::vector<Candidate>& candidates) {
+  std::string text;
+  for (const Candidate& c : candidates) {
+    text += cat(mode_name(c.forecast.mode), " ", c.forecast.obstacle, "; ");
+  }
+  throw Error(Errc::out_of_memory,
+              cat("no way to run this model fits: ", text,
+                  "try a shorter context (-c), fewer sequences (-np), a smaller KV type (-ctk q8_0 "
+                  "-ctv q8_0) or a smaller file"));
+}
+
+void add_places(Plan& plan, const ModelShape& model, const Scales& scales, const Candidate& c) {
+  const int n_cpu_layers = model.n_layers() - plan.n_gpu_layers;
+  for (int i = 0; i < model.n_layers(); ++i) {
+    const auto layer = static_cast<size_t>(i);
+    const bool on_gpu = i >= n_cpu_layers;
+    plan.layers.push_back({.on_gpu = on_gpu,
+                           .pinned = scales.pinned()[layer],
+                           .cached = on_gpu && scales.allowed()[layer],
+                           .n_slots = c.place.n_slots[layer]});
+  }
+  plan.classes = size_classes(model, c.place.n_slots);
+}
+
+void add_memory(Plan& plan, const Hardware& hardware, const Scales& scales, const Candidate& c) {
+  plan.price = c.price;
+  plan.vram_budget = scales.vram_budget();
+  plan.ram_budget = hardware.ram_free;
+  if (plan.n_gpu_layers == 0) return;
+  plan.expert_budget = plan.vram_budget - (c.price.vram.total() - c.price.vram.slots);
+  plan.held_bytes = std::min(c.price.host.experts, hardware.pin_limit);
+  if (plan.held_bytes == 0) return;
+  plan.holding = hardware.registers_in_place ? HostHolding::registered : HostHolding::pinned;
+}
+
+Plan plan_whole(const ModelShape& model, const Hardware& hardware, const Wishes& wishes,
+                const LocalityCurve& locality) {
+  const Scales scales(model, hardware, wishes, locality);
+  const std::vector<Workload> works = workloads(model, wishes);
+  std::vector<Candidate> all;
+  const Candidate* chosen = nullptr;
+  Plan plan;
+  for (const Workload& work : works) {
+    plan.work = work;
+    all = scales.weigh(work);
+    chosen = best(all);
+    if (chosen && gives_up_nothing(scales, wishes, *chosen)) break;
+  }
+  if (!chosen) refuse(all);
+  plan.mode = chosen->forecast.mode;
+  plan.n_gpu_layers = chosen->forecast.n_gpu_layers;
+  plan.link_share = chosen->forecast.link_share;
+  add_places(plan, model, scales, *chosen);
+  add_memory(plan, hardware, scales, *chosen);
+  for (size_t i = 0; i < all.size(); ++i) plan.forecasts[i] = all[i].forecast;
+  plan.concessions = concessions(model, wishes, scales, plan.work, *chosen);
+  plan.reason = reason(all, *chosen);
+  return plan;
+}
+
+}  // namespace
+
+std::string_view mode_name(Mode mode) {
+  constexpr std::string_view kNames[kModes] = {"all resident", "expert cache",
+                                               "GPU experts, streamed", "CPU experts", "CPU only"};
+  return kNames[static_cast<size_t>(mode)];
+}
+
+std::string_view mode_key(Mode mode) {
+  constexpr std::string_view kKeys[kModes] = {"all_resident", "expert_cache", "streamed",
+                                              "cpu_experts", "cpu_only"};
+  return kKeys[static_cast<size_t>(mode)];
+}
+
+Plan make_plan(const ModelShape& model, const Hardware& hardware, const Wishes& wishes,
+               const LocalityCurve& locality) {
+  if (!wishes.mtp) return plan_whole(model, hardware, wishes, locality);
+  return plan_whole(with_mtp(model), hardware, wishes, locality);
+}
+
+}  // namespace sluice::policy
