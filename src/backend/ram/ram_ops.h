@@ -7,12 +7,85 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
+#include "backend/cpu/experts.h"
+#include "backend/cpu/scratch.h"
 #include "backend/device_ops.h"
 #include "backend/mailbox.h"
 #include "backend/ram/ram_device.h"
 
 namespace sluice::backend {
+
+// Operations for each byte that the device can read meanwhile; as the planner has it.
+constexpr double kRamOpsPerByte = 25.0;
+
+class RamOps final : public DeviceOps {
+ public:
+  RamOps(RamDevice& device, ThreadPool& threads, Mailbox& mailbox)
+      : device_(device),
+        machine_(device.options()),
+        mailbox_(mailbox),
+        cpu_(make_cpu_ops(threads)),
+        experts_(threads, cpu::best_kernels()) {}
+
+  // Those of the CPU, whose time is that of the described machine.
+  Buffer allocate(uint64_t n_bytes) override;
+  void embed(const WeightView& table, const StepView& step, RowsView x) override;
+  void project_in(ConstRowsView x, const NormView& norm, std::span<const Projection> projections,
+                  RowsView out) override;
+  void attend(RowsView qkv, const AttentionView& attention, const StepView& step,
+              const KvLayerView& kv, RowsView out) override;
+  void project_add(ConstRowsView in, const Projection& projection, RowsView x) override;
+  void route(ConstRowsView x, const NormView& norm, const RouterView& router,
+             const ExpertInputView& a, const RoutingView& routing) override;
+  void logits(ConstRowsView x, std::span<const int32_t> rows, const NormView& norm,
+              const WeightView& output, RowsView logits) override;
+
+  // Those of a device that lacks some experts (experts.cpp).
+  void experts(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
+               RowsView x) override;
+  void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,
+                    const RoutingView& routing) override;
+  void compute_found(const ExpertsView& experts, const ExpertInputView& a) override;
+  void add_found(const RoutingView& routing, RowsView x) override;
+  void compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                     const ExpertInputView& a) override;
+  void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
+
+ private:
+  const std::byte* staged(const LookupView& lookup, int32_t expert) const;
+  void divide_misses(const ExpertsView& experts, float link_share);
+  void take_answer(int64_t n_cols);
+
+  // The device's work reads only its own memory.
+  void require_own(const WeightView& w) const;
+  double seconds_of(const WeightView& w, int64_t n_rows) const;
+  void read(const WeightView& w, int64_t n_rows);
+  void read_cache(const AttentionView& attention, const StepView& step, const KvLayerView& kv);
+  double seconds_of(std::span<const ExpertPair> pairs, const ExpertsView& experts);
+  int64_t count_experts(std::span<const ExpertPair> pairs, int64_t n_experts);
+
+  RamDevice& device_;
+  const RamDeviceOptions& machine_;
+  Mailbox& mailbox_;
+  std::unique_ptr<Ops> cpu_;
+  cpu::Experts experts_;
+  cpu::Scratch<float> rows_;  // by slot
+
+  // Of the layer whose experts were found last.
+  LayerLog unlogged_;
+  LayerLog* log_ = nullptr;
+  LayerId layer_;
+  bool has_shared_ = false;
+  std::vector<const std::byte*> table_;  // by expert: where it was found in the device's memory
+  std::vector<ExpertPair> hits_, link_, misses_;
+  std::vector<char> used_;  // by expert
+  uint32_t request_ = 0;    // 0: none
+  double found_at_ = 0.0;
+  double read_by_ = 0.0;      // what comes over the link
+  double answered_by_ = 0.0;  // on the virtual clock
+};
 
 // `threads` are the device's. All outlive the result.
 std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, ThreadPool& threads, Mailbox& mailbox);

@@ -1,0 +1,169 @@
+// Experts on the RAM device (device_ops.h): what is in its memory, what it reads over the link, and
+// what it asks the host for.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backend/ram/ram_ops.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/miss_split.h"
+
+namespace sluice::backend {
+namespace {
+
+constexpr double kGiga = 1e9;
+constexpr double kMicro = 1e-6;
+
+}  // namespace
+
+void RamOps::experts(const ExpertsView& experts, const ExpertInputView& a,
+                     const RoutingView& routing, RowsView x) {
+  CHECK(experts.table);
+  hits_.clear();
+  for (int32_t slot = 0; slot < a.n_rows * routing.n_used; ++slot) {
+    hits_.push_back({routing.experts[slot], slot / routing.n_used, slot});
+  }
+  compute_pairs(experts, hits_, a);
+  add_pairs(experts, routing, x);
+}
+
+const std::byte* RamOps::staged(const LookupView& lookup, int32_t expert) const {
+  const uint64_t key = staged_key(lookup.step, lookup.layer, expert);
+  for (const StagedSlot& slot : lookup.staged) {
+    if (slot.ready->value() == key) return slot.data;
+  }
+  return nullptr;
+}
+
+int64_t RamOps::count_experts(std::span<const ExpertPair> pairs, int64_t n_experts) {
+  used_.assign(static_cast<size_t>(n_experts), 0);
+  int64_t n = 0;
+  for (const ExpertPair& pair : pairs) n += used_[static_cast<size_t>(pair.expert)]++ == 0;
+  return n;
+}
+
+double RamOps::seconds_of(std::span<const ExpertPair> pairs, const ExpertsView& experts) {
+  const auto n_bytes = static_cast<double>(ExpertLayout(experts).n_bytes);
+  const double n_values = static_cast<double>(3 * experts.gate.n_cols * experts.gate.n_rows *
+                                              static_cast<int64_t>(pairs.size()));
+  const double read = n_bytes * static_cast<double>(count_experts(pairs, experts.gate.n_mats));
+  return std::max(read, 2.0 * n_values / kRamOpsPerByte) / (machine_.device_gbps * kGiga);
+}
+
+// Whole experts, the first ones that were missed: whose rows are more does not change what is read.
+void RamOps::divide_misses(const ExpertsView& experts, float link_share) {
+  const auto n_missed = static_cast<int>(count_experts(misses_, experts.gate.n_mats));
+  int n_left = link_reads(n_missed, link_share);
+  std::fill(used_.begin(), used_.end(), 0);
+  for (const ExpertPair& pair : misses_) {
+    char& is_read = used_[static_cast<size_t>(pair.expert)];
+    if (is_read == 0) is_read = n_left-- > 0 ? 1 : 2;
+  }
+  const auto is_link = [&](const ExpertPair& p) {
+    return used_[static_cast<size_t>(p.expert)] == 1;
+  };
+  std::ranges::copy_if(misses_, std::back_inserter(link_), is_link);
+  std::erase_if(misses_, is_link);
+}
+
+void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
+                          const ExpertInputView& a, const RoutingView& routing) {
+  found_at_ = device_.now();
+  layer_ = lookup.layer;
+  has_shared_ = static_cast<bool>(experts.shared_gate);
+  log_ = lookup.log ? lookup.log : &unlogged_;
+  *log_ = {};
+  table_.assign(lookup.table, lookup.table + experts.gate.n_mats);
+  hits_.clear(), link_.clear(), misses_.clear();
+  for (int32_t slot = 0; slot < a.n_rows * routing.n_used; ++slot) {
+    const int32_t e = routing.experts[slot];
+    const std::byte*& found = table_[static_cast<size_t>(e)];
+    const bool is_resident = lookup.table[e] != nullptr;
+    if (!found) found = staged(lookup, e);
+    (found ? hits_ : misses_).push_back({e, static_cast<int32_t>(slot / routing.n_used), slot});
+    log_->n_hits += is_resident;
+    log_->n_staged += !is_resident && found;
+  }
+  if (lookup.link_share) divide_misses(experts, *lookup.link_share);
+  log_->n_link = static_cast<int32_t>(link_.size());
+  log_->n_cpu = static_cast<int32_t>(misses_.size());
+
+  const uint64_t expert_bytes = ExpertLayout(experts).n_bytes;
+  const double busy_until = device_.link_free_at();
+  log_->link_bytes =
+      static_cast<uint64_t>(count_experts(link_, experts.gate.n_mats)) * expert_bytes;
+  read_by_ = link_.empty() ? found_at_ : device_.cross_link(log_->link_bytes);
+  request_ = misses_.empty() ? 0 : mailbox_.post(lookup.layer, misses_, a);
+  answered_by_ = found_at_;
+  if (misses_.empty()) return;
+  // Whatever crosses the link meanwhile takes its bytes from the workers.
+  const double cpu_rate = machine_.cpu_gbps * kGiga;
+  const double work = static_cast<double>(count_experts(misses_, experts.gate.n_mats)) *
+                      static_cast<double>(expert_bytes) / cpu_rate;
+  const double copies = std::clamp(busy_until - found_at_, 0.0, work) * machine_.link_gbps * kGiga;
+  answered_by_ +=
+      machine_.handshake_us * kMicro + work +
+      machine_.copy_interference * (static_cast<double>(log_->link_bytes) + copies) / cpu_rate;
+}
+
+void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a) {
+  rows_.get((std::ssize(hits_) + std::ssize(link_) + std::ssize(misses_)) * a.n_cols);
+  if (!link_.empty()) {
+    ExpertsView host = experts;
+    host.table = nullptr;
+    host.shared_gate = {};
+    experts_.compute(host, link_, a, rows_.get(0));
+  }
+  ExpertsView own = experts;
+  own.table = table_.data();
+  compute_pairs(own, hits_, a);
+  const double before = device_.now();
+  device_.stand_until(read_by_);
+  log_->stall_seconds = device_.now() - before;
+}
+
+void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                           const ExpertInputView& a) {
+  for (const ExpertPair& pair : pairs) {
+    const ExpertLayout layout(experts);
+    CHECK(device_.owns({experts.table[pair.expert], layout.n_bytes}));
+  }
+  int64_t n_slots = 0;
+  for (const ExpertPair& pair : pairs) n_slots = std::max<int64_t>(n_slots, pair.slot + 1);
+  RamDevice::spend(seconds_of(pairs, experts));
+  if (experts.shared_gate) {
+    for (const WeightView* w : {&experts.shared_gate, &experts.shared_up, &experts.shared_down}) {
+      read(*w, a.n_rows);
+    }
+  }
+  experts_.compute(experts, pairs, a, rows_.get(n_slots * a.n_cols));
+}
+
+void RamOps::add_found(const RoutingView& routing, RowsView x) {
+  if (request_ != 0) take_answer(x.n_cols);
+  experts_.combine(routing, rows_.get(0), has_shared_, x);
+  log_->seconds = device_.now() - found_at_;
+}
+
+void RamOps::take_answer(int64_t n_cols) {
+  const double before = device_.now();
+  if (!mailbox_.wait(request_)) {
+    throw Error(Errc::device, cat("layer ", layer_.value,
+                                  ": the wait for the CPU's experts was ended; they did not come "
+                                  "in time"));
+  }
+  const bool is_virtual = machine_.clock == Clock::virtual_time;
+  if (is_virtual) device_.stand_until(answered_by_);
+  log_->wait_seconds = device_.now() - before;
+  log_->cpu_seconds = is_virtual ? answered_by_ - found_at_ - machine_.handshake_us * kMicro
+                                 : mailbox_.answer_seconds();
+  for (const ExpertPair& pair : misses_) {
+    std::copy_n(mailbox_.answer(pair.slot), n_cols, rows_.get(0) + pair.slot * n_cols);
+  }
+}
+
+void RamOps::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
+  experts_.combine(routing, rows_.get(0), static_cast<bool>(experts.shared_gate), x);
+}
+
+}  // namespace sluice::backend
