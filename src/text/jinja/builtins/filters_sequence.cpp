@@ -87,13 +87,25 @@ Value sum(Runtime& runtime, Value self, const Arguments& arguments) {
   return total;
 }
 
-// Rows of n; the last one is filled up, if something is given to fill it with.
-Value batch(Runtime& runtime, Value self, const Arguments& arguments) {
-  ArgumentReader reader(runtime, "filter 'batch'", arguments);
-  const int64_t n = reader.next_integer("linecount");
+// The arguments of batch and slice: how many, and what fills the places that stay empty (or none).
+struct Grouping {
+  int64_t n = 0;
+  Value fill = Value::none();
+};
+
+Grouping read_grouping(Runtime& runtime, const Arguments& arguments, std::string_view filter,
+                       std::string_view count_name) {
+  ArgumentReader reader(runtime, filter, arguments);
+  const int64_t n = reader.next_integer(count_name);
   const Value fill = reader.next_or("fill_with", Value::none());
   reader.done();
-  if (n < 1) reader.fail("'linecount' must be positive");
+  if (n < 1) reader.fail(cat("'", count_name, "' must be positive"));
+  return {n, fill};
+}
+
+// Rows of n; the last one is filled up, if something is given to fill it with.
+Value batch(Runtime& runtime, Value self, const Arguments& arguments) {
+  const auto [n, fill] = read_grouping(runtime, arguments, "filter 'batch'", "linecount");
   List& rows = runtime.make_list();
   List* row = nullptr;
   for (const Value item : get_elements(runtime, self, "filter 'batch'").items) {
@@ -111,11 +123,7 @@ Value batch(Runtime& runtime, Value self, const Arguments& arguments) {
 
 // n columns; the first ones are longer where it does not divide.
 Value slice(Runtime& runtime, Value self, const Arguments& arguments) {
-  ArgumentReader reader(runtime, "filter 'slice'", arguments);
-  const int64_t n = reader.next_integer("slices");
-  const Value fill = reader.next_or("fill_with", Value::none());
-  reader.done();
-  if (n < 1) reader.fail("'slices' must be positive");
+  const auto [n, fill] = read_grouping(runtime, arguments, "filter 'slice'", "slices");
   const std::vector<Value>& all = get_elements(runtime, self, "filter 'slice'").items;
   const int64_t n_each = std::ssize(all) / n;
   const int64_t n_longer = std::ssize(all) % n;

@@ -65,21 +65,23 @@ int64_t position(Runtime& runtime, Value self, Value wanted) {
   return found == items.end() ? -1 : found - items.begin();
 }
 
-Value index(Runtime& runtime, Value self, const Arguments& arguments) {
-  ArgumentReader reader(runtime, "index", arguments);
+// Where the one argument of index() and remove() stands in the list; fails where it does not.
+int64_t position_of_argument(Runtime& runtime, Value self, const Arguments& arguments,
+                             std::string_view method) {
+  ArgumentReader reader(runtime, method, arguments);
   const Value wanted = reader.next("value");
   reader.done();
   const int64_t at = position(runtime, self, wanted);
   if (at < 0) reader.fail("the value is not in the list; test with 'in' first");
-  return Value::integer(at);
+  return at;
+}
+
+Value index(Runtime& runtime, Value self, const Arguments& arguments) {
+  return Value::integer(position_of_argument(runtime, self, arguments, "index"));
 }
 
 Value remove(Runtime& runtime, Value self, const Arguments& arguments) {
-  ArgumentReader reader(runtime, "remove", arguments);
-  const Value wanted = reader.next("value");
-  reader.done();
-  const int64_t at = position(runtime, self, wanted);
-  if (at < 0) reader.fail("the value is not in the list; test with 'in' first");
+  const int64_t at = position_of_argument(runtime, self, arguments, "remove");
   std::vector<Value>& items = self.as_list().items;
   runtime.work(items.size() * sizeof(Value));
   items.erase(items.begin() + at);

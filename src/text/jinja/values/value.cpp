@@ -14,48 +14,6 @@ Value::Value(std::string_view text, Kind kind)
   CHECK(text.size() <= std::numeric_limits<uint32_t>::max());
 }
 
-Value Value::boolean(bool value) {
-  Value v(Kind::boolean);
-  v.payload_.integer = value ? 1 : 0;
-  return v;
-}
-
-Value Value::integer(int64_t value) {
-  Value v(Kind::integer);
-  v.payload_.integer = value;
-  return v;
-}
-
-Value Value::number(double value) {
-  Value v(Kind::number);
-  v.payload_.number = value;
-  return v;
-}
-
-Value Value::list(List& items) {
-  Value v(Kind::list);
-  v.payload_.list = &items;
-  return v;
-}
-
-Value Value::tuple(List& items) {
-  Value v(Kind::tuple);
-  v.payload_.list = &items;
-  return v;
-}
-
-Value Value::dict(Dict& entries) {
-  Value v(Kind::dict);
-  v.payload_.dict = &entries;
-  return v;
-}
-
-Value Value::object(Object& object) {
-  Value v(Kind::object);
-  v.payload_.object = &object;
-  return v;
-}
-
 bool Value::as_boolean() const {
   CHECK(kind_ == Kind::boolean);
   return payload_.integer != 0;

@@ -51,15 +51,15 @@ class Value {
  public:
   Value() : Value(undefined(Absent::result, {})) {}
   static Value undefined(Absent what, std::string_view name) { return {name, what}; }
-  static Value none() { return Value(Kind::none); }
-  static Value boolean(bool value);
-  static Value integer(int64_t value);
-  static Value number(double value);
+  static Value none() { return {Kind::none, {.integer = 0}}; }
+  static Value boolean(bool value) { return {Kind::boolean, {.integer = value ? 1 : 0}}; }
+  static Value integer(int64_t value) { return {Kind::integer, {.integer = value}}; }
+  static Value number(double value) { return {Kind::number, {.number = value}}; }
   static Value string(std::string_view text) { return {text, Kind::string}; }
-  static Value list(List& items);
-  static Value tuple(List& items);
-  static Value dict(Dict& entries);
-  static Value object(Object& object);
+  static Value list(List& items) { return {Kind::list, {.list = &items}}; }
+  static Value tuple(List& items) { return {Kind::tuple, {.list = &items}}; }
+  static Value dict(Dict& entries) { return {Kind::dict, {.dict = &entries}}; }
+  static Value object(Object& object) { return {Kind::object, {.object = &object}}; }
 
   Kind kind() const { return kind_; }
   bool is(Kind kind) const { return kind_ == kind; }
@@ -84,7 +84,16 @@ class Value {
   Absent absent_what() const { return absent_; }
 
  private:
-  explicit Value(Kind kind) : kind_(kind), payload_{.integer = 0} {}
+  union Payload {
+    int64_t integer;
+    double number;
+    const char* text;
+    List* list;
+    Dict* dict;
+    Object* object;
+  };
+
+  Value(Kind kind, Payload payload) : kind_(kind), payload_(payload) {}
   Value(std::string_view text, Kind kind);
   Value(std::string_view name, Absent what) : Value(name, Kind::undefined) { absent_ = what; }
   std::string_view view() const { return {payload_.text, n_bytes_}; }
@@ -92,14 +101,7 @@ class Value {
   Kind kind_;
   Absent absent_ = Absent::result;
   uint32_t n_bytes_ = 0;  // of text
-  union {
-    int64_t integer;
-    double number;
-    const char* text;
-    List* list;
-    Dict* dict;
-    Object* object;
-  } payload_;
+  Payload payload_;
 };
 
 // "string", "dictionary" and so on, for messages.
