@@ -7,13 +7,14 @@
 #include <memory>
 
 #include "base/error.h"
+#include "chat/text_model.h"
 #include "cli/command.h"
 #include "cli/experts/expert_watch.h"
 #include "cli/files/json_text.h"
 #include "cli/files/text_file.h"
 #include "cli/flags/model_options.h"
-#include "cli/run/text_model.h"
 #include "cli/terminal/progress_bar.h"
+#include "cli/terminal/terminal_text.h"
 
 namespace sluice::cli {
 namespace {
@@ -56,7 +57,8 @@ class Score {
 };
 
 void run(const PerplexityOptions& options) {
-  const TextModel text_model(options.model.file(), TextModel::Use::plain_text);
+  const chat::TextModel text_model(options.model.file(), chat::TextModel::Use::plain_text);
+  for (const std::string& warning : text_model.warnings()) print_warning(warning);
   const std::string text = read_text_file(options.file);
   const text::Tokenizer& tokenizer = text_model.tokenizer();
   const std::vector<TokenId> tokens = text_model.encode_plain(text);

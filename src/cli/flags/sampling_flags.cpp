@@ -103,7 +103,7 @@ void SamplingFlags::add_to(CLI::App& command) {
       ->excludes(endless);
 }
 
-sampler::SamplerOptions SamplingFlags::resolve(const TextModel& model) const {
+sampler::SamplerOptions SamplingFlags::resolve(const chat::TextModel& model) const {
   sampler::SamplerOptions mine = user;
   if (seed) mine.seed = static_cast<uint32_t>(*seed);  // -1 is kRandomSeed
   for (const std::string& text : biases) mine.logit_bias.push_back(parse_bias(text));
@@ -117,7 +117,8 @@ sampler::SamplerOptions SamplingFlags::resolve(const TextModel& model) const {
   return options;
 }
 
-std::unique_ptr<text::GrammarMatcher> SamplingFlags::make_matcher(const TextModel& model) const {
+std::unique_ptr<text::GrammarMatcher> SamplingFlags::make_matcher(
+    const chat::TextModel& model) const {
   if (!has_grammar()) return nullptr;
   const auto compile = [&]() -> text::Grammar {
     if (grammar) return text::compile_gbnf(*grammar);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/text_model.h"
+#include "chat/text_model.h"
 #include "sampler/options.h"
 #include "text/grammar/matcher.h"
 
@@ -36,10 +36,10 @@ struct SamplingFlags {
 
   // The user's wishes, then the model's, then the defaults; a seed is drawn where none was given.
   // Throws Errc::bad_request for what makes no sense.
-  sampler::SamplerOptions resolve(const TextModel& model) const;
+  sampler::SamplerOptions resolve(const chat::TextModel& model) const;
 
   // What the answer must match; null where nothing was asked for.
-  std::unique_ptr<text::GrammarMatcher> make_matcher(const TextModel& model) const;
+  std::unique_ptr<text::GrammarMatcher> make_matcher(const chat::TextModel& model) const;
 };
 
 }  // namespace sluice::cli

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/files/text_file.h"
+#include "cli/run/conversation_file.h"
 #include "cli/terminal/terminal_text.h"
 #include "text/thinking.h"
 
@@ -29,7 +30,9 @@ constexpr const char* kHelp =
     "A line that ends in \\ goes on in the next one; \"\"\" opens and closes a block of lines.\n"
     "Ctrl-C stops an answer.\n";
 
-void print_speed(const Answer& answer) { std::fprintf(stderr, "[%s]\n", describe(answer).c_str()); }
+void print_speed(const chat::Answer& answer) {
+  std::fprintf(stderr, "[%s]\n", describe(answer).c_str());
+}
 
 // What was typed behind a command, without the spaces around it.
 std::string argument_of(const std::string& line) {
@@ -51,7 +54,8 @@ std::string file_path(const std::string& command, const std::string& typed) {
 
 }  // namespace
 
-Chat::Chat(const TextModel& model, Session& session, Chooser& chooser, ChatOptions options)
+Chat::Chat(const chat::TextModel& model, Session& session, chat::Chooser& chooser,
+           ChatOptions options)
     : model_(model), session_(session), chooser_(chooser), options_(std::move(options)) {
   conversation_.set_system(options_.system);
 }
@@ -65,7 +69,7 @@ void Chat::show_prompt(const std::string& text, size_t n_tokens) const {
 }
 
 // A prompt mostly begins as the session's text does: only what differs is computed.
-Answer Chat::answer(const std::vector<TokenId>& prompt, const AnswerOptions& options) {
+chat::Answer Chat::answer(const std::vector<TokenId>& prompt, const chat::AnswerOptions& options) {
   if (prompt.empty())
     throw Error(Errc::bad_request, "the prompt has no tokens; expected some text");
   if (prompt.size() > static_cast<size_t>(session_.n_ctx())) {
@@ -81,11 +85,12 @@ Answer Chat::answer(const std::vector<TokenId>& prompt, const AnswerOptions& opt
 
   AnswerPrinter printer(options_.show_thinking);
   interrupts_.take();
-  const Listener listener{[&](bool is_thinking, std::string_view text) {
-                            if (!options_.quiet) printer.print(is_thinking, text);
-                          },
-                          [&] { return interrupts_.take() || std::ferror(stdout) != 0; }};
-  Answer answer = make_answer(session_, model_, chooser_, prompt, n_held, options, listener);
+  const chat::Listener listener{[&](bool is_thinking, std::string_view text) {
+                                  if (!options_.quiet) printer.print(is_thinking, text);
+                                },
+                                [&] { return interrupts_.take() || std::ferror(stdout) != 0; }};
+  chat::Answer answer =
+      chat::make_answer(session_, model_, chooser_, prompt, n_held, options, listener);
   held_ = prompt;
   held_.insert(held_.end(), answer.tokens.begin(), answer.tokens.end());
   held_.resize(static_cast<size_t>(session_.n_tokens()));  // the last token may not be computed
@@ -93,12 +98,12 @@ Answer Chat::answer(const std::vector<TokenId>& prompt, const AnswerOptions& opt
   return answer;
 }
 
-Answer Chat::answer_to(Conversation asked) {
+chat::Answer Chat::answer_to(chat::Conversation asked) {
   text::ChatInput input;
   input.messages = asked.messages();
   input.enable_thinking = options_.enable_thinking;
   std::string prompt = model_.render(std::move(input));
-  AnswerOptions options = options_.answer;
+  chat::AnswerOptions options = options_.answer;
   if (text::ends_inside_thinking(prompt)) {
     // Some templates open the thinking whatever they are told.
     if (options_.enable_thinking == false) {
@@ -109,22 +114,22 @@ Answer Chat::answer_to(Conversation asked) {
   }
   const std::vector<TokenId> tokens = model_.encode_prompt(prompt);
   show_prompt(prompt, tokens.size());
-  Answer result = answer(tokens, options);
+  chat::Answer result = answer(tokens, options);
   if (result.tokens.empty() && result.was_interrupted()) return result;
   asked.add_answer(result.text, result.thinking);
   conversation_ = std::move(asked);
   return result;
 }
 
-Answer Chat::ask(const std::string& message) {
+chat::Answer Chat::ask(const std::string& message) {
   require_utf8(message, "the prompt");
-  Conversation asked = conversation_;
+  chat::Conversation asked = conversation_;
   asked.add_user(message);
   return answer_to(std::move(asked));
 }
 
-Answer Chat::regenerate() {
-  Conversation asked = conversation_;
+chat::Answer Chat::regenerate() {
+  chat::Conversation asked = conversation_;
   asked.drop_answer();
   if (!asked.ends_with_user()) {
     throw Error(Errc::bad_request, "there is nothing to answer again; type a message first");
@@ -132,7 +137,7 @@ Answer Chat::regenerate() {
   return answer_to(std::move(asked));
 }
 
-Answer Chat::complete(const std::string& text) {
+chat::Answer Chat::complete(const std::string& text) {
   require_utf8(text, "the prompt");
   const std::vector<TokenId> tokens = model_.encode_prompt(text);
   show_prompt(text, tokens.size());
@@ -158,10 +163,10 @@ bool Chat::command(const std::string& line) {
     conversation_.clear();
     conversation_.set_system(argument);
   } else if (name == "/save") {
-    conversation_.save(file_path(name, argument));
+    save_conversation(conversation_, file_path(name, argument));
     std::printf("%zu messages saved\n", conversation_.messages().size());
   } else if (name == "/load") {
-    conversation_.load(file_path(name, argument));
+    conversation_ = load_conversation(file_path(name, argument));
     std::printf("%zu messages loaded\n", conversation_.messages().size());
   } else if (name == "/regen") {
     print_speed(regenerate());

@@ -56,7 +56,7 @@ void print_stats(const Stats& stats, StopReason reason) {
   std::fprintf(stderr,
                "stopped by %s; prompt %lld tokens at %.1f tokens/s, decode %lld tokens at %.1f "
                "tokens/s, KV cache %s\n",
-               describe(reason), static_cast<long long>(stats.n_prefill_tokens),
+               chat::describe(reason), static_cast<long long>(stats.n_prefill_tokens),
                per_second(stats.n_prefill_tokens, stats.prefill_seconds),
                static_cast<long long>(stats.n_decode_tokens),
                per_second(stats.n_decode_tokens, stats.decode_seconds),
@@ -82,7 +82,7 @@ void run_tokens(const RunOptions& options) {
   const GenerateResult result = session.generate(prompt, generate, print_token);
   if (options.json) {
     const Json object = {{"tokens", result.tokens},
-                         {"stop_reason", describe(result.reason)},
+                         {"stop_reason", chat::describe(result.reason)},
                          {"stats", to_json(session.stats())}};
     std::printf("%s\n", dump(object).c_str());
   } else {
@@ -109,7 +109,7 @@ std::string prompt_of(const RunOptions& options) {
   return prompt;
 }
 
-void print_answer(const RunOptions& options, const Answer& answer, const Session& session) {
+void print_answer(const RunOptions& options, const chat::Answer& answer, const Session& session) {
   if (!options.json) {
     std::fprintf(stderr, "[%s]\n", describe(answer).c_str());
     return;
@@ -155,10 +155,12 @@ void run(const RunOptions& options) {
   // All that can be wrong with the flags comes before the model, which may take long to load.
   const std::string prompt = options.has_prompt ? prompt_of(options) : "";
   const ChatOptions chat_options = cli::chat_options(options);
-  const TextModel text_model(options.model.file(),
-                             options.raw ? TextModel::Use::plain_text : TextModel::Use::chat);
-  Chooser chooser(options.sampling.resolve(text_model), text_model.tokenizer().n_tokens(),
-                  options.sampling.make_matcher(text_model));
+  const chat::TextModel text_model(options.model.file(), options.raw
+                                                             ? chat::TextModel::Use::plain_text
+                                                             : chat::TextModel::Use::chat);
+  for (const std::string& warning : text_model.warnings()) print_warning(warning);
+  chat::Chooser chooser(options.sampling.resolve(text_model), text_model.tokenizer().n_tokens(),
+                        options.sampling.make_matcher(text_model));
   SessionOptions session_options = options.model.session;
   ExpertWatch watch(options.experts, options.model.file(), session_options);
   std::optional<MainThreadSignals> guard(std::in_place);  // all threads begin here
@@ -170,7 +172,7 @@ void run(const RunOptions& options) {
     start_chat(chat, model.info(), session);
     return watch.finish(stderr, session);
   }
-  const Answer answer = options.raw ? chat.complete(prompt) : chat.ask(prompt);
+  const chat::Answer answer = options.raw ? chat.complete(prompt) : chat.ask(prompt);
   print_answer(options, answer, session);
   watch.finish(stderr, session);
   if (answer.was_interrupted() && std::fflush(stdout) == 0) end_by_interrupt();

@@ -1,48 +1,25 @@
 // One answer of a model: chooses tokens, turns them into text as they come, and ends at a stop
-// string, at the model's own end, at Ctrl-C, or when the grammar is done.
+// string, at the model's own end, when asked to stop, or when the grammar is done.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "cli/run/text_model.h"
-#include "sampler/sampler.h"
+#include "chat/chooser.h"
+#include "chat/text_model.h"
 #include "sluice/sluice.h"
-#include "text/grammar/matcher.h"
 #include "text/thinking.h"
 
-namespace sluice::cli {
-
-// Chooses by sampler and grammar; lives as long as a conversation.
-class Chooser {
- public:
-  // matcher: null for no grammar.
-  Chooser(sampler::SamplerOptions options, int n_vocab,
-          std::unique_ptr<text::GrammarMatcher> matcher);
-
-  // Before an answer: the grammar begins anew, and the penalties see this text. Each answer has a
-  // seed of its own, or asking again would give the same.
-  void begin(std::span<const TokenId> text_so_far);
-  TokenId choose(std::span<const float> logits);
-
- private:
-  sampler::SamplerOptions options_;
-  int n_vocab_;
-  sampler::Sampler sampler_;
-  std::unique_ptr<text::GrammarMatcher> matcher_;
-  std::vector<uint64_t> mask_;
-};
+namespace sluice::chat {
 
 struct AnswerOptions {
   int n_tokens = -1;  // at most; -1: as many as the context holds
   std::vector<std::string> stops;
   text::ThinkingSplitter::State start = text::ThinkingSplitter::State::undecided;
-  size_t prefill_piece = 512;  // tokens between two looks at Ctrl-C
+  size_t prefill_piece = 512;  // tokens between two looks at `interrupted`
 };
 
 struct Answer {
@@ -75,4 +52,4 @@ const char* describe(StopReason reason);
 // "31 prompt tokens, 0.35 s to the first token, 45 tokens at 41.2 tokens/s (end_of_text)"
 std::string describe(const Answer& answer);
 
-}  // namespace sluice::cli
+}  // namespace sluice::chat

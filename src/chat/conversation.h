@@ -1,15 +1,21 @@
-// A conversation: its messages, and the file they can be kept in.
+// A conversation: a system message, then turns of the user and of the model.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "cli/files/json_text.h"
+#include "text/chat_template.h"
 
-namespace sluice::cli {
+namespace sluice::chat {
+
+using text::Json;
 
 class Conversation {
  public:
+  // The messages of `all`, of each what a chat makes use of; none where it is no such list.
+  static std::optional<Conversation> from_messages(const Json& all);
+
   // An empty text takes the system message away.
   void set_system(const std::string& text) { system_ = text; }
   void add_user(const std::string& text);
@@ -21,14 +27,9 @@ class Conversation {
   // As chat templates want them.
   Json messages() const;
 
-  // One JSON file with all messages; a failure loses nothing. Throws Error with the file's name.
-  void save(const std::string& path) const;
-  // Replaces everything; throws Errc::bad_request, with nothing changed, for what is no such file.
-  void load(const std::string& path);
-
  private:
   std::string system_;
   Json turns_ = Json::array();
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::chat

@@ -1,18 +1,18 @@
 // See answer.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/answer.h"
+#include "chat/answer.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <limits>
 #include <utility>
 
-#include "base/check.h"
 #include "text/stop_strings.h"
 #include "text/utf8_stream.h"
 
-namespace sluice::cli {
+namespace sluice::chat {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -58,36 +58,6 @@ bool prefill(Session& session, std::span<const TokenId> tokens, size_t piece,
 }
 
 }  // namespace
-
-Chooser::Chooser(sampler::SamplerOptions options, int n_vocab,
-                 std::unique_ptr<text::GrammarMatcher> matcher)
-    : options_(std::move(options)),
-      n_vocab_(n_vocab),
-      sampler_(options_, n_vocab),
-      matcher_(std::move(matcher)),
-      mask_((static_cast<size_t>(n_vocab) + 63) / 64) {}
-
-void Chooser::begin(std::span<const TokenId> text_so_far) {
-  sampler_ = sampler::Sampler(options_, n_vocab_);
-  options_.seed = (*options_.seed + 1) & 0x7FFFFFFF;
-  for (const TokenId token : text_so_far) sampler_.accept(token);
-  if (matcher_) matcher_->reset();
-}
-
-TokenId Chooser::choose(std::span<const float> logits) {
-  TokenId token = 0;
-  if (matcher_) {
-    matcher_->fill_mask(mask_);
-    const sampler::TokenMask mask{mask_};
-    token = sampler_.sample(logits, &mask);
-    const bool follows = matcher_->accept(token);
-    CHECK(follows);
-  } else {
-    token = sampler_.sample(logits);
-  }
-  sampler_.accept(token);
-  return token;
-}
 
 Answer make_answer(Session& session, const TextModel& model, Chooser& chooser,
                    std::span<const TokenId> prompt, size_t n_held, const AnswerOptions& options,
@@ -153,4 +123,4 @@ std::string describe(const Answer& answer) {
   return text.data();
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::chat

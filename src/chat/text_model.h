@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,15 +14,18 @@
 #include "text/grammar/token_trie.h"
 #include "text/tokenizer/tokenizer.h"
 
-namespace sluice::cli {
+namespace sluice::chat {
 
 class TextModel {
  public:
   enum class Use { chat, plain_text };
 
-  // Reads only the metadata of the file; what it warns about goes to standard error. The chat
-  // template is looked at only for a chat, which throws where there is none or a broken one.
+  // Reads only the metadata of the file. The chat template is looked at only for a chat, which
+  // throws where there is none or a broken one.
   TextModel(const std::string& path, Use use);
+
+  // What a person should know before using it; often nothing.
+  std::span<const std::string> warnings() const { return tokenizer_.warnings(); }
 
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   std::vector<TokenId> end_tokens() const;
@@ -50,4 +54,4 @@ class TextModel {
   sampler::SamplerOptions sampling_defaults_;
 };
 
-}  // namespace sluice::cli
+}  // namespace sluice::chat

@@ -1,18 +1,17 @@
 // See text_model.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/run/text_model.h"
+#include "chat/text_model.h"
 
 #include <chrono>
 #include <ctime>
 
 #include "base/check.h"
 #include "base/error.h"
-#include "cli/terminal/terminal_text.h"
 #include "gguf/model_file.h"
 #include "model_file/sampling_defaults.h"
 #include "model_file/tokenizer_data.h"
 
-namespace sluice::cli {
+namespace sluice::chat {
 namespace {
 
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
@@ -50,7 +49,6 @@ TextModel::TextModel(const gguf::Metadata& metadata, Use use)
     : tokenizer_(model_file::read_tokenizer_data(metadata)),
       sampling_defaults_(model_file::read_sampling_defaults(metadata)) {
   if (use == Use::chat) chat_template_.emplace(read_template(metadata));
-  for (const std::string& warning : tokenizer_.warnings()) print_warning(warning);
 }
 
 std::vector<TokenId> TextModel::end_tokens() const {
@@ -94,4 +92,4 @@ std::shared_ptr<const text::TokenTrie> TextModel::make_token_trie() const {
   return std::make_shared<const text::TokenTrie>(std::move(bytes));
 }
 
-}  // namespace sluice::cli
+}  // namespace sluice::chat
