@@ -48,6 +48,8 @@ TextModel::TextModel(const std::string& path, Use use)
 TextModel::TextModel(const gguf::Metadata& metadata, Use use)
     : tokenizer_(model_file::read_tokenizer_data(metadata)),
       sampling_defaults_(model_file::read_sampling_defaults(metadata)) {
+  const auto never = tokenizer_.suppress_tokens();
+  sampling_defaults_.suppressed.assign(never.begin(), never.end());
   if (use == Use::chat) chat_template_.emplace(read_template(metadata));
 }
 

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_file/sampling_defaults.h"
 
-#include <limits>
-
 #include "base/error.h"
 #include "sampler/parameters.h"
 
@@ -50,17 +48,6 @@ void read_stages(const gguf::Metadata& m, SamplerOptions& to) {
   }
 }
 
-void read_suppressed(const gguf::Metadata& m, SamplerOptions& to) {
-  constexpr std::string_view kKey = "tokenizer.ggml.suppress_tokens";
-  if (!m.contains(kKey)) return;
-  const gguf::Value* tokens = m.find("tokenizer.ggml.tokens");
-  const int64_t n_vocab = tokens != nullptr ? static_cast<int64_t>(gguf::n_elems_of(*tokens))
-                                            : std::numeric_limits<TokenId>::max();
-  for (const int64_t id : m.get_ints(kKey, {0, n_vocab - 1})) {
-    to.suppressed.push_back(static_cast<TokenId>(id));
-  }
-}
-
 }  // namespace
 
 SamplerOptions read_sampling_defaults(const gguf::Metadata& metadata) {
@@ -68,7 +55,6 @@ SamplerOptions read_sampling_defaults(const gguf::Metadata& metadata) {
   for (const auto& parameter : sampler::kFloatParameters) read(metadata, parameter, defaults);
   for (const auto& parameter : sampler::kIntParameters) read(metadata, parameter, defaults);
   read_stages(metadata, defaults);
-  read_suppressed(metadata, defaults);
   return defaults;
 }
 

@@ -1,5 +1,5 @@
-// What a model file recommends for sampling: its keys general.sampling.*, and the tokens that its
-// tokenizer never wants sampled. Used where the user says nothing.
+// What a model file recommends for sampling, in its keys general.sampling.*: used where the user
+// says nothing. (Tokens that are never to be sampled stand in tokenizer_data.h.)
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

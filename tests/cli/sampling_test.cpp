@@ -78,6 +78,15 @@ TEST_F(Sampling, TakesTheModelFilesAdviceWhereNoFlagIsGiven) {
                       {"wrong.gguf: key 'general.sampling.top_p' is 1.5; expected a number"}));
 }
 
+TEST_F(Sampling, NeverTakesATokenThatTheFileSuppresses) {
+  // Ids without a token, which real files have, cannot be sampled: they are left out, not refused.
+  const int best = tokens({"--temp", "0"}).at(0);
+  EditableModel edited(model);
+  edited.set("tokenizer.ggml.suppress_tokens", std::vector<int32_t>{-1, best, 1 << 20});
+  const std::string path = edited.write(dir / "edited.gguf");
+  EXPECT_NE(answer_of(path, {"-n", "1", "--temp", "0"}).at("tokens").at(0), best);
+}
+
 TEST_F(Sampling, ObeysALogitBias) {
   EXPECT_EQ(answer({"-n", "3", "--logit-bias", "97+100"}).at("text"), "aaa");
   EXPECT_EQ(answer({"-n", "3", "--logit-bias", "97+1e3", "--logit-bias", "97-inf", "--logit-bias",

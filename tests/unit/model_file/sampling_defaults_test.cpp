@@ -59,7 +59,6 @@ TEST(SamplingDefaults, AreReadFromTheirKeys) {
       {"general.sampling.mirostat_tau", 4.0f},
       {"general.sampling.mirostat_eta", 0.2f},
       {"general.sampling.sequence", std::string("top_k;top_p;temperature")},
-      {"tokenizer.ggml.suppress_tokens", std::vector<int32_t>{3, 5}},
   }));
   EXPECT_EQ(o.temp, 1.0f);
   EXPECT_EQ(o.top_k, 20);
@@ -73,7 +72,6 @@ TEST(SamplingDefaults, AreReadFromTheirKeys) {
   EXPECT_EQ(o.mirostat_tau, 4.0f);
   EXPECT_EQ(o.mirostat_eta, 0.2f);
   EXPECT_EQ(o.stages, (std::vector{Stage::top_k, Stage::top_p, Stage::temperature}));
-  EXPECT_EQ(o.suppressed, (std::vector<TokenId>{3, 5}));
   EXPECT_FALSE(o.typical_p);
 }
 
@@ -111,12 +109,6 @@ TEST(SamplingDefaults, AreRefusedWithFileAndKey) {
        "m.gguf: key 'general.sampling.mirostat' is 3; expected 0 (off), 1 or 2"},
       {with({{"general.sampling.sequence", uint32_t{3}}}),
        "m.gguf: key 'general.sampling.sequence' is of type u32; expected a string"},
-      {with({{"tokenizer.ggml.suppress_tokens", std::vector<int32_t>{-1}}}),
-       "m.gguf: key 'tokenizer.ggml.suppress_tokens' is -1; expected an integer from 0 to "
-       "2147483646"},
-      {with({{"tokenizer.ggml.suppress_tokens", std::vector<int32_t>{2}},
-             {"tokenizer.ggml.tokens", std::vector<std::string>{"a", "b"}}}),
-       "m.gguf: key 'tokenizer.ggml.suppress_tokens' is 2; expected an integer from 0 to 1"},
   };
   for (const auto& [metadata, expected] : cases) EXPECT_EQ(refusal_of(metadata), expected);
   const std::string text =
