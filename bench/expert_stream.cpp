@@ -198,7 +198,7 @@ Result Lab::run(const Mode& mode, double link_gbps, bool is_forced, double layer
       before = {runtime.stats(), runtime.seconds(), 0.0, watch.n_delayed(), 0.0};
     }
     const StepRow row{trace_.steps[at].token % model_.config().n_vocab, {}, false};
-    runtime.step({&row, 1}, {});
+    runtime.step({&row, 1}, policy::Phase::decode, {});
   }
   Result r{runtime.stats(), runtime.seconds() - before.seconds, runtime.staging().recall(),
            watch.n_delayed() - before.n_delayed, watch.longest_delay()};

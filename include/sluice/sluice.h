@@ -97,12 +97,28 @@ struct SessionOptions {
   std::function<void(int pos, int layer, std::span<int32_t> experts)> reroute;
 };
 
+// How a prompt is taken in. It is computed in chunks of SessionOptions::prefill_chunk tokens.
+struct PromptOptions {
+  // Hears how many of the prompt's tokens are done: at the start, and after every layer of a chunk
+  // with that share of the chunk.
+  std::function<void(int n_done, int n_total)> progress = {};
+
+  // Asked before each chunk; true ends the prompt there. The text then holds the chunks before.
+  std::function<bool()> should_stop = {};
+
+  // Session::append hands over the logits of tokens from this position on. For those before it none
+  // are computed.
+  int logits_from = 0;
+};
+
 struct GenerateOptions {
-  int n_tokens = 128;               // at most so many new tokens
-  std::vector<TokenId> end_tokens;  // each of them ends the text
+  int n_tokens = 128;                    // at most so many new tokens
+  std::vector<TokenId> end_tokens = {};  // each of them ends the text
 
   // Picks the next token by the scores of all of them; empty: the most probable.
-  std::function<TokenId(std::span<const float> logits)> choose;
+  std::function<TokenId(std::span<const float> logits)> choose = {};
+
+  PromptOptions prompt = {};
 };
 
 enum class StopReason { length, end_of_text, callback, context_full };
@@ -115,6 +131,7 @@ struct GenerateResult {
 // Sums over the life of a session. Seconds are those of the device's clock, which may be virtual.
 struct Stats {
   int64_t n_prefill_tokens = 0;
+  int64_t n_prefill_steps = 0;  // chunks
   int64_t n_decode_tokens = 0;
   double prefill_seconds = 0.0;
   double decode_seconds = 0.0;
@@ -122,7 +139,8 @@ struct Stats {
 };
 
 // One text in the making. Sessions of one model may live side by side; calls to one session must
-// not overlap.
+// not overlap. Where a call throws, the text holds the chunks and tokens that were finished before,
+// and the session can be used as ever.
 class Session {
  public:
   explicit Session(const Model& model, const SessionOptions& options = {});
@@ -135,10 +153,13 @@ class Session {
   using OnLogits = std::function<void(int pos, std::span<const float> logits)>;
 
   // Appends tokens to the text; `on_logits` (may be empty) is called for each of them, in order.
-  void append(std::span<const TokenId> tokens, const OnLogits& on_logits = {});
+  // Says whether all were appended: options.should_stop may have left some out.
+  bool append(std::span<const TokenId> tokens, const OnLogits& on_logits = {},
+              const PromptOptions& options = {});
 
   // Appends the prompt and continues it; the new tokens become part of the text.
-  // `on_token` (may be empty) sees each of them, and ends the generation by returning false.
+  // `on_token` (may be empty) sees each of them, and ends the generation by returning false. A
+  // prompt that was stopped ends it too: StopReason::callback, without tokens.
   GenerateResult generate(std::span<const TokenId> prompt, const GenerateOptions& options = {},
                           const std::function<bool(TokenId)>& on_token = {});
 

@@ -237,8 +237,9 @@ DeviceSteps::~DeviceSteps() {
   if (saver_) saver_->finish(runtime_->cache().uses(), runtime_->cache().n_steps());
 }
 
-void DeviceSteps::step(std::span<const StepRow> rows, const OnRowLogits& on_logits) {
-  driver_->step(rows, on_logits);
+void DeviceSteps::step(std::span<const StepRow> rows, policy::Phase phase,
+                       const StepListener& listener) {
+  driver_->step(rows, phase, listener);
   if (!saver_) return;
   saver_->after_step(runtime_->cache().uses(), runtime_->cache().n_steps(), wall_seconds());
 }

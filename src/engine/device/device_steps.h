@@ -31,7 +31,8 @@ class DeviceSteps final : public StepDriver {
               const SessionOptions& options, int n_ctx, RouteOverride reroute);
   ~DeviceSteps() override;
 
-  void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override;
+  void step(std::span<const StepRow> rows, policy::Phase phase,
+            const StepListener& listener) override;
   void truncate(SequenceId sequence, int n_tokens) override {
     driver_->truncate(sequence, n_tokens);
   }
@@ -41,8 +42,8 @@ class DeviceSteps final : public StepDriver {
   const RoutingLog& log() const override { return driver_->log(); }
   double seconds() const override { return driver_->seconds(); }
 
-  PlacementInfo placement();
-  ExpertStats stats() const { return runtime_ ? runtime_->stats() : ExpertStats{}; }
+  PlacementInfo placement() override;
+  ExpertStats stats() const override { return driver_->stats(); }
 
  private:
   policy::Plan choose_plan(const gguf::ModelFile& file, const model::Model& model,

@@ -179,14 +179,26 @@ void ExpertRuntime::truncate(SequenceId sequence, int n_tokens) {
   rows_.truncate(sequence, n_tokens, caches());
 }
 
-void ExpertRuntime::step(std::span<const StepRow> rows, const OnRowLogits& on_logits) {
+void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
+                         const StepListener& listener) {
   CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
-  rows_.append(rows, caches());
-  log_.begin_step();
-  run_host_layers();
+  try {
+    rows_.append(rows, caches());
+    log_.begin_step();
+    run_step(listener);
+    end_step(phase);
+  } catch (...) {
+    rows_.take_back(caches());
+    throw;
+  }
+}
+
+// Where it throws, no work of the step is left in the main stream.
+void ExpertRuntime::run_step(const StepListener& listener) {
+  run_host_layers(listener.on_layer);
   worker_.begin_step();
   try {
-    run_device_layers(on_logits);
+    run_device_layers(listener);
   } catch (...) {
     const std::string fault = worker_.end_step();
     try {
@@ -198,15 +210,18 @@ void ExpertRuntime::step(std::span<const StepRow> rows, const OnRowLogits& on_lo
     throw Error(Errc::device, fault);
   }
   worker_.end_step();
+}
+
+void ExpertRuntime::end_step(policy::Phase phase) {
   staging_->end_step();
   const int64_t n_failed = copies_.n_failed();
   copies_.boundary(
-      learn(rows), [this](policy::ExpertKey key) { return staging_->find(key); },
+      learn(phase), [this](policy::ExpertKey key) { return staging_->find(key); },
       options_.hidden_bytes);
   if (copies_.n_failed() > n_failed) staging_->forget();
 }
 
-void ExpertRuntime::run_host_layers() {
+void ExpertRuntime::run_host_layers(const OnLayer& on_layer) {
   const int64_t n_rows = rows_.n_rows();
   const HostPart& h = host_part_;
   model::Step step{*h.ops, *h.experts, rows_.view(h.kv ? *h.kv : *kv_), {}, {}};
@@ -214,7 +229,7 @@ void ExpertRuntime::run_host_layers() {
   if (h.activations) step.s = h.activations->view(n_rows);
   step.s.x = {crossing_.as<float>(), n_rows, model_.config().d_model};
   model_.embed(step);
-  model_.forward(step, 0, n_host_layers());
+  forward_layers(model_, step, 0, n_host_layers(), on_layer);
   if (n_host_layers() > 0) spend_host_time();
 }
 
@@ -227,7 +242,7 @@ void ExpertRuntime::spend_host_time() {
   main_->run([seconds] { backend::RamDevice::spend(seconds); });
 }
 
-void ExpertRuntime::run_device_layers(const OnRowLogits& on_logits) {
+void ExpertRuntime::run_device_layers(const StepListener& listener) {
   const int64_t n_rows = rows_.n_rows();
   const bool is_narrow = n_rows <= kNarrowRows;
   model::Step step{*ops_, *whole_, rows_.view(*kv_), {}, activations_->view(n_rows)};
@@ -236,26 +251,32 @@ void ExpertRuntime::run_device_layers(const OnRowLogits& on_logits) {
     std::copy_n(from, x.n_rows * x.n_cols, x.data);
   });
   if (is_narrow && options_.cut == StepCut::whole) {
-    run_whole(step);
+    run_whole(step, listener.on_layer);
   } else {
-    run_by_host(step, is_narrow ? static_cast<model::ExpertRunner&>(*segmented_) : *streamed_);
+    run_by_host(step, is_narrow ? static_cast<model::ExpertRunner&>(*segmented_) : *streamed_,
+                listener.on_layer);
   }
   main_->finish();
   if (copy_stream_->has_failed() && !is_narrow) {
     copy_stream_->finish();  // throws: what was computed from these bytes is nothing
   }
-  give_device_logits(step, on_logits);
+  give_device_logits(step, listener.on_logits);
 }
 
-void ExpertRuntime::run_whole(model::Step& step) {
-  main_->run([this, step]() mutable {
-    trunk_.model().forward(step, n_host_layers(), model_.config().n_layers);
+void ExpertRuntime::run_whole(model::Step& step, const OnLayer& on_layer) {
+  const int n_layers = model_.config().n_layers;
+  main_->run([this, step, n_layers]() mutable {
+    trunk_.model().forward(step, n_host_layers(), n_layers);
   });
+  main_->finish();
+  if (on_layer) on_layer(n_layers, n_layers);
 }
 
-void ExpertRuntime::run_by_host(model::Step& step, model::ExpertRunner& experts) {
+// The host is ahead of the device by no more than a layer: its experts wait for the routing.
+void ExpertRuntime::run_by_host(model::Step& step, model::ExpertRunner& experts,
+                                const OnLayer& on_layer) {
   model::Step submitted{*submitted_, experts, step.rows, step.kv, step.s};
-  trunk_.model().forward(submitted, n_host_layers(), model_.config().n_layers);
+  forward_layers(trunk_.model(), submitted, n_host_layers(), model_.config().n_layers, on_layer);
 }
 
 // The device leaves them where the host can read them, some rows at a time.
@@ -276,19 +297,18 @@ void ExpertRuntime::give_device_logits(model::Step& step, const OnRowLogits& on_
   }
 }
 
-std::span<const policy::Move> ExpertRuntime::learn(std::span<const StepRow> rows) {
-  bool is_decode = true;  // one token of each sequence
-  for (size_t r = 1; r < rows.size(); ++r) is_decode &= rows[r].sequence != rows[r - 1].sequence;
+std::span<const policy::Move> ExpertRuntime::learn(policy::Phase phase) {
+  const bool is_decode = phase == policy::Phase::decode;
+  const auto n_rows = static_cast<size_t>(rows_.n_rows());
   sum_.n_steps += is_decode;
-  sum_.n_tokens += is_decode ? std::ssize(rows) : 0;
-  cache_.begin_step(is_decode ? policy::Phase::decode : policy::Phase::prefill,
-                    static_cast<int>(rows.size()));
+  sum_.n_tokens += is_decode ? rows_.n_rows() : 0;
+  cache_.begin_step(phase, static_cast<int>(n_rows));
   for (int i = n_host_layers(); i < model_.config().n_layers; ++i) {
     const LayerId layer(i);
     if (is_decode) add_to_stats(i);
     const std::span<const policy::RoutedExpert> routed = log_.routed(layer);
-    const size_t n_used = routed.size() / rows.size();
-    for (size_t r = 0; r < rows.size(); ++r) {
+    const size_t n_used = routed.size() / n_rows;
+    for (size_t r = 0; r < n_rows; ++r) {
       cache_.touch(layer, routed.subspan(r * n_used, n_used));
     }
   }

@@ -60,7 +60,8 @@ class ExpertRuntime final : public StepDriver {
   ~ExpertRuntime() override;
 
   // Throws Errc::device where the step could not be finished.
-  void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override;
+  void step(std::span<const StepRow> rows, policy::Phase phase,
+            const StepListener& listener) override;
   void truncate(SequenceId sequence, int n_tokens) override;
   int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
   int max_rows() const override { return options_.work.max_rows(); }
@@ -77,7 +78,7 @@ class ExpertRuntime final : public StepDriver {
   const ExpertStaging& staging() const { return *staging_; }
   backend::Stream& main() { return *main_; }
   int64_t n_computed_by_host() const { return worker_.n_answered(); }  // pairs
-  ExpertStats stats() const;
+  ExpertStats stats() const override;
 
   // Of the misses, those that the device reads itself; between steps.
   void set_link_share(float share);
@@ -97,14 +98,16 @@ class ExpertRuntime final : public StepDriver {
   void load_first_experts();
   int n_host_layers() const { return model_.config().n_layers - options_.place.n_gpu_layers; }
   std::vector<KvCache*> caches() const;
-  void run_host_layers();
+  void run_host_layers(const OnLayer& on_layer);
   void add_to_stats(int layer);
   void spend_host_time();
-  void run_device_layers(const OnRowLogits& on_logits);
-  void run_whole(model::Step& step);
-  void run_by_host(model::Step& step, model::ExpertRunner& experts);
+  void run_step(const StepListener& listener);
+  void run_device_layers(const StepListener& listener);
+  void run_whole(model::Step& step, const OnLayer& on_layer);
+  void run_by_host(model::Step& step, model::ExpertRunner& experts, const OnLayer& on_layer);
   void give_device_logits(model::Step& step, const OnRowLogits& on_logits);
-  std::span<const policy::Move> learn(std::span<const StepRow> rows);
+  void end_step(policy::Phase phase);
+  std::span<const policy::Move> learn(policy::Phase phase);
   bool prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const;
 
   const model::Model& model_;

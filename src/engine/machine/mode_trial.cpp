@@ -31,7 +31,7 @@ double try_steps(StepDriver& driver, int n_vocab, int n_ctx) {
                                             static_cast<uint64_t>(n_vocab));
     const StepRow row{token, {}, true};
     const double start = driver.seconds();
-    driver.step({&row, 1}, [](int64_t, std::span<const float>) {});
+    driver.step({&row, 1}, policy::Phase::decode, {[](int64_t, std::span<const float>) {}});
     if (i >= kWarmUpSteps || i + 1 == n_steps) seconds.push_back(driver.seconds() - start);
   }
   driver.truncate({}, 0);

@@ -9,6 +9,7 @@
 namespace sluice::engine {
 
 void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> caches) {
+  before_ = lengths_;
   tokens_.clear();
   positions_.clear();
   sequences_.clear();
@@ -20,6 +21,12 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
     positions_.push_back(length++);
     sequences_.push_back(row.sequence.value);
     for (KvCache* cache : caches) cache->reserve(row.sequence, length);
+  }
+}
+
+void StepRows::take_back(std::span<KvCache* const> caches) {
+  for (size_t s = 0; s < before_.size(); ++s) {
+    truncate(SequenceId(static_cast<int32_t>(s)), before_[s], caches);
   }
 }
 

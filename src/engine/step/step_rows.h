@@ -28,6 +28,8 @@ class StepRows {
 
   // Appends each row's token to its sequence, for which the caches get pages.
   void append(std::span<const StepRow> rows, std::span<KvCache* const> caches);
+  // Undoes the last append.
+  void take_back(std::span<KvCache* const> caches);
 
   backend::StepView view(const KvCache& cache) const {
     return {tokens_, positions_, sequences_, cache.page_table(), cache.table_stride()};
@@ -41,6 +43,7 @@ class StepRows {
 
  private:
   std::vector<int> lengths_;  // by sequence
+  std::vector<int> before_;   // the last append
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequences_;

@@ -8,6 +8,14 @@
 
 namespace sluice::engine {
 
+void forward_layers(const model::Model& model, model::Step& step, int first, int last,
+                    const OnLayer& on_layer) {
+  for (int i = first; i < last; ++i) {
+    model.forward(step, i, i + 1);
+    if (on_layer) on_layer(i + 1, model.config().n_layers);
+  }
+}
+
 void Stepper::give_logits(model::Step& step, const OnRowLogits& on_logits) {
   const std::span<const int32_t> wanted = rows_.logit_rows();
   for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
@@ -31,16 +39,22 @@ Stepper::Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, c
       experts_(resident_, log_, reroute_),
       rows_(kv.n_sequences) {}
 
-void Stepper::step(std::span<const StepRow> rows, const OnRowLogits& on_logits) {
+void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
+                   const StepListener& listener) {
   CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
   KvCache* const caches[] = {&kv_};
-  rows_.append(rows, caches);
-  log_.begin_step();
-  model::Step step{*ops_, experts_, rows_.view(kv_), kv_.layers(),
-                   activations_.view(rows_.n_rows())};
-  model_.embed(step);
-  model_.forward(step, 0, model_.config().n_layers);
-  give_logits(step, on_logits);
+  try {
+    rows_.append(rows, caches);
+    log_.begin_step();
+    model::Step step{*ops_, experts_, rows_.view(kv_), kv_.layers(),
+                     activations_.view(rows_.n_rows())};
+    model_.embed(step);
+    forward_layers(model_, step, 0, model_.config().n_layers, listener.on_layer);
+    give_logits(step, listener.on_logits);
+  } catch (...) {
+    rows_.take_back(caches);
+    throw;
+  }
 }
 
 void Stepper::truncate(SequenceId sequence, int n_tokens) {

@@ -19,13 +19,18 @@
 
 namespace sluice::engine {
 
+// Model::forward of the layers from `first` up to `last`, with word after each of them.
+void forward_layers(const model::Model& model, model::Step& step, int first, int last,
+                    const OnLayer& on_layer);
+
 class Stepper final : public StepDriver {
  public:
   // The model must outlive it; `ops` is its own. max_rows: the widest step. `reroute` may be empty.
   Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, const KvOptions& kv,
           int max_rows, RouteOverride reroute = {});
 
-  void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override;
+  void step(std::span<const StepRow> rows, policy::Phase phase,
+            const StepListener& listener) override;
   void truncate(SequenceId sequence, int n_tokens) override;
   int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
   int max_rows() const override { return activations_.max_rows(); }

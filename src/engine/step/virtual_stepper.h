@@ -16,8 +16,9 @@ class VirtualStepper final : public StepDriver {
   VirtualStepper(std::unique_ptr<Stepper> stepper, StepSeconds step_seconds)
       : stepper_(std::move(stepper)), step_seconds_(std::move(step_seconds)) {}
 
-  void step(std::span<const StepRow> rows, const OnRowLogits& on_logits) override {
-    stepper_->step(rows, on_logits);
+  void step(std::span<const StepRow> rows, policy::Phase phase,
+            const StepListener& listener) override {
+    stepper_->step(rows, phase, listener);
     seconds_ += step_seconds_(stepper_->size());
   }
   void truncate(SequenceId sequence, int n_tokens) override {

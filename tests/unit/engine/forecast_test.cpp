@@ -150,7 +150,7 @@ class Forecast : public ::testing::Test {
     for (; pos < kWarmUp + kMeasured; ++pos) {
       if (pos == kWarmUp) start = runtime.seconds();
       const StepRow row{static_cast<TokenId>(pos % 261), {}, true};
-      runtime.step({&row, 1}, [](int64_t, std::span<const float>) {});
+      runtime.step({&row, 1}, policy::Phase::decode, {[](int64_t, std::span<const float>) {}});
     }
     return (runtime.seconds() - start) / kMeasured;
   }

@@ -16,7 +16,7 @@ class TimedDriver final : public StepDriver {
   explicit TimedDriver(double seconds) : step_seconds_(seconds) {}
   ~TimedDriver() override { EXPECT_EQ(n_tokens_, 0); }
 
-  void step(std::span<const StepRow> rows, const OnRowLogits&) override {
+  void step(std::span<const StepRow> rows, policy::Phase, const StepListener&) override {
     n_tokens_ += static_cast<int>(rows.size());
     seconds_ += n_tokens_ % 5 == 0 ? 100.0 : step_seconds_;
   }

@@ -86,9 +86,10 @@ struct Placed {
       const size_t n = std::min(begin == 0 ? n_prompt : 1, tokens.size() - begin);
       std::vector<StepRow> rows;
       for (const TokenId token : tokens.subspan(begin, n)) rows.push_back({token, {}, true});
-      runtime.step(rows, [&](int64_t, std::span<const float> logits) {
-        all.insert(all.end(), logits.begin(), logits.end());
-      });
+      const auto phase = n > 1 ? policy::Phase::prefill : policy::Phase::decode;
+      runtime.step(rows, phase, {[&](int64_t, std::span<const float> logits) {
+                     all.insert(all.end(), logits.begin(), logits.end());
+                   }});
       begin += n;
       if (between) between();
     }

@@ -115,9 +115,10 @@ TEST(PlacementInvariance, HoldsForEveryWidthOfAStep) {
                         SequenceId(s), true});
       }
       alone.step(rows, std::vector<Logits*>(rows.size(), &expected));
-      placed.runtime.step(rows, [&](int64_t, std::span<const float> logits) {
-        got.insert(got.end(), logits.begin(), logits.end());
-      });
+      placed.runtime.step(rows, policy::Phase::decode,
+                          {[&](int64_t, std::span<const float> logits) {
+                            got.insert(got.end(), logits.begin(), logits.end());
+                          }});
     }
     expect_same_bits(expected, got, cat(width, " rows"));
   }

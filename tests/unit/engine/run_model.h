@@ -70,10 +70,10 @@ class Runner {
 
   // One step; what row i gives is appended to *outs[i].
   void step(std::span<const StepRow> rows, std::span<Logits* const> outs) {
-    stepper_.step(rows, [&](int64_t row, std::span<const float> logits) {
-      Logits& out = *outs[static_cast<size_t>(row)];
-      out.insert(out.end(), logits.begin(), logits.end());
-    });
+    stepper_.step(rows, policy::Phase::prefill, {[&](int64_t row, std::span<const float> logits) {
+                    Logits& out = *outs[static_cast<size_t>(row)];
+                    out.insert(out.end(), logits.begin(), logits.end());
+                  }});
   }
 
   // The tokens of one sequence, `chunk` at a time, with the logits of each.

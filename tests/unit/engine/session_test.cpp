@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
+#include <new>
 #include <optional>
 
 #include "sampler/greedy.h"
@@ -167,6 +170,88 @@ TEST_F(SessionTest, ABadRequestLeavesTheSessionAsItWas) {
   EXPECT_EQ(session.n_tokens(), 10);
   Session empty(model, {.n_ctx = 10});
   expect_contains(error_of(Errc::bad_request, [&] { empty.generate({}); }), "prompt is empty");
+}
+
+TEST_F(SessionTest, APromptIsStoppedBetweenChunksAndTheSessionGoesOn) {
+  const std::vector<TokenId> prompt = random_tokens(30, 1);
+  Session session(model, {.n_ctx = 64, .prefill_chunk = 8});
+  GenerateOptions options{.n_tokens = 5};
+  options.prompt.should_stop = [&] { return session.n_tokens() >= 16; };
+  const GenerateResult got = session.generate(prompt, options);
+  EXPECT_EQ(got.reason, StopReason::callback);
+  EXPECT_TRUE(got.tokens.empty());
+  EXPECT_EQ(session.n_tokens(), 16);
+  const Logits expected = run_alone(*file, prompt);
+  const std::span rest = std::span(prompt).subspan(16);
+  Logits all;
+  session.append(rest,
+                 [&](int, std::span<const float> l) { all.insert(all.end(), l.begin(), l.end()); });
+  expect_same_bits(std::span(expected).subspan(16 * 261), all, "after the stop");
+}
+
+TEST_F(SessionTest, AnswersAPromptInAsManyStepsAsItHasChunks) {
+  for (const int chunk : {1, 8, 30, 512}) {
+    Session session(model, {.n_ctx = 64, .prefill_chunk = chunk});
+    session.generate(random_tokens(30, 1), {.n_tokens = 3});
+    const int width = std::min(chunk, 64);
+    EXPECT_EQ(session.stats().n_prefill_steps, (30 + width - 1) / width);
+    EXPECT_EQ(session.stats().n_prefill_tokens, 30);
+    EXPECT_EQ(session.stats().n_decode_tokens, 3);
+  }
+}
+
+// In the third chunk, once, whatever it is; then the rest again.
+TEST_F(SessionTest, AFaultInALaterChunkLeavesTheChunksBeforeIt) {
+  const std::vector<TokenId> tokens = random_tokens(40, 2);
+  const Logits expected = run_alone(*file, tokens);
+  DeviceOptions device;
+  device.kind = DeviceKind::sim;
+  device.moe = ExpertPlace::cache;
+  device.n_slots = 6;
+  DeviceOptions segmented = device;
+  segmented.is_segmented = true;
+  DeviceOptions by_both = device;
+  by_both.n_gpu_layers = 1;
+  const std::function<void()> faults[] = {[] { throw Error(Errc::device, "broken"); },
+                                          [] { throw std::runtime_error("broken"); },
+                                          [] { throw std::bad_alloc(); }};
+  for (const DeviceOptions& d : {DeviceOptions{}, device, segmented, by_both}) {
+    for (const int chunk : {1, 9, 18}) {  // wider than 16: experts stream through
+      for (const auto& fault : faults) {
+        std::atomic<bool> fails = true;
+        SessionOptions options{.n_ctx = 64, .prefill_chunk = chunk, .device = d};
+        options.reroute = [&](int pos, int layer, std::span<int32_t>) {
+          if (pos == 2 * chunk && layer == 1 && fails.exchange(false)) fault();
+        };
+        Session session(model, options);
+        EXPECT_ANY_THROW(session.append(tokens));
+        ASSERT_FALSE(fails);
+        ASSERT_EQ(session.n_tokens(), 2 * chunk);
+        EXPECT_EQ(session.stats().n_prefill_tokens, 2 * chunk);
+        Logits all;
+        session.append(
+            std::span(tokens).subspan(static_cast<size_t>(2 * chunk)),
+            [&](int, std::span<const float> l) { all.insert(all.end(), l.begin(), l.end()); });
+        expect_same_bits(std::span(expected).subspan(static_cast<size_t>(2 * chunk) * 261), all,
+                         cat("chunks of ", chunk));
+      }
+    }
+  }
+}
+
+TEST_F(SessionTest, AnAnswerThatFailsGoesOnWhereItWas) {
+  Session session(model, {.n_ctx = 64}), other(model, {.n_ctx = 64});
+  const auto expected = other.generate(random_tokens(5, 2), {.n_tokens = 8});
+  std::vector<TokenId> seen;
+  const auto count = [&](TokenId token) {
+    if (seen.size() == 3) throw std::runtime_error("the pipe is closed");
+    seen.push_back(token);
+    return true;
+  };
+  EXPECT_THROW(session.generate(random_tokens(5, 2), {.n_tokens = 8}, count), std::runtime_error);
+  EXPECT_EQ(session.n_tokens(), 8);
+  for (const TokenId token : session.generate({}, {.n_tokens = 5}).tokens) seen.push_back(token);
+  EXPECT_EQ(seen, expected.tokens);
 }
 
 TEST_F(SessionTest, RefusesOptionsThatMakeNoSense) {

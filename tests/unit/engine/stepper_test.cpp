@@ -12,6 +12,7 @@
 namespace sluice::engine::test {
 namespace {
 
+using policy::Phase;
 using quant::Type;
 
 constexpr size_t kVocab = 261;
@@ -160,15 +161,16 @@ TEST(StepperLogits, ComeInOrderForTheRowsThatWantThem) {
     if (wants) expected.push_back(static_cast<int64_t>(i));
   }
   ASSERT_GT(expected.size(), 2u * kMaxLogitRows);
-  runner.stepper().step(rows, [&](int64_t row, std::span<const float> logits) {
+  const auto expect_row = [&](int64_t row, std::span<const float> logits) {
     got.push_back(row);
     expect_same_bits(std::span(all).subspan(static_cast<size_t>(row) * kVocab, kVocab), logits,
                      "row " + std::to_string(row));
-  });
+  };
+  runner.stepper().step(rows, Phase::prefill, {expect_row});
   EXPECT_EQ(got, expected);
-  runner.stepper().step(std::vector<StepRow>{{1, {}, false}}, [](int64_t, std::span<const float>) {
-    ADD_FAILURE() << "nobody asked for logits";
-  });
+  runner.stepper().step(
+      std::vector<StepRow>{{1, {}, false}}, Phase::decode,
+      {[](int64_t, std::span<const float>) { ADD_FAILURE() << "nobody asked for logits"; }});
   EXPECT_EQ(runner.stepper().n_tokens({}), 51);
 }
 
@@ -176,8 +178,8 @@ TEST(StepperDeathTest, StopsAtAStepOfNothingOrTooMuch) {
   const OpenModel model("llama", "F32");
   Runner runner(*model, {.n_threads = 1, .max_rows = 2});
   const std::vector<StepRow> rows(3);
-  EXPECT_DEATH(runner.stepper().step({}, {}), "CHECK");
-  EXPECT_DEATH(runner.stepper().step(rows, {}), "CHECK");
+  EXPECT_DEATH(runner.stepper().step({}, Phase::decode, {}), "CHECK");
+  EXPECT_DEATH(runner.stepper().step(rows, Phase::decode, {}), "CHECK");
   EXPECT_DEATH(runner.stepper().truncate({}, 1), "CHECK");
 }
 

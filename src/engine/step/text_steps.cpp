@@ -1,0 +1,126 @@
+// See text_steps.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/step/text_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+
+TextSteps::TextSteps(std::unique_ptr<StepDriver> driver, std::string origin, OnRouting on_routing)
+    : driver_(std::move(driver)), origin_(std::move(origin)), on_routing_(std::move(on_routing)) {
+  stats_.kv_bytes = driver_->kv_bytes();
+}
+
+bool TextSteps::prefill(std::span<const TokenId> tokens, const OnLogits& on_logits,
+                        const PromptOptions& options) {
+  const auto n_total = static_cast<int>(tokens.size());
+  if (options.progress) options.progress(0, n_total);
+  while (!tokens.empty()) {
+    if (options.should_stop && options.should_stop()) return false;
+    const size_t n = std::min(tokens.size(), static_cast<size_t>(driver_->max_rows()));
+    const int n_before = n_total - static_cast<int>(tokens.size());
+    const int first = n_tokens();
+    rows_.clear();
+    for (const TokenId token : tokens.first(n)) {
+      const int pos = first + static_cast<int>(rows_.size());
+      rows_.push_back({token, kSequence, on_logits && pos >= options.logits_from});
+    }
+    if (n == tokens.size()) rows_.back().wants_logits = true;
+
+    StepListener listener;
+    listener.on_logits = [&](int64_t row, std::span<const float> logits) {
+      const int pos = first + static_cast<int>(row);
+      if (on_logits && pos >= options.logits_from) on_logits(pos, logits);
+    };
+    listener.on_layer = [&](int n_done, int n_layers) {  // a chunk may take seconds
+      const auto n_rows = static_cast<int64_t>(n) * n_done / n_layers;
+      if (options.progress) options.progress(n_before + static_cast<int>(n_rows), n_total);
+    };
+    step(tokens.first(n), policy::Phase::prefill, listener);
+    ++stats_.n_prefill_steps;
+    tokens = tokens.subspan(n);
+  }
+  return true;
+}
+
+void TextSteps::decode(TokenId token) {
+  rows_.assign(1, {token, kSequence, true});
+  step({&token, 1}, policy::Phase::decode, {});
+}
+
+// Time that callbacks take is not the model's.
+template <typename Call>
+void TextSteps::untimed(const Call& call) {
+  const double start = driver_->seconds();
+  call();
+  callback_seconds_ += driver_->seconds() - start;
+}
+
+// Of rows_, which hold these tokens.
+void TextSteps::step(std::span<const TokenId> tokens, policy::Phase phase,
+                     const StepListener& listener) {
+  first_ = n_tokens();
+  callback_seconds_ = 0.0;
+  new_logits_.clear();
+  StepListener inner;
+  inner.on_logits = [&](int64_t row, std::span<const float> logits) {
+    untimed([&] {
+      require_finite(first_ + static_cast<int>(row), logits);
+      if (row + 1 == std::ssize(rows_)) new_logits_.assign(logits.begin(), logits.end());
+      if (listener.on_logits) listener.on_logits(row, logits);
+    });
+  };
+  if (listener.on_layer) {
+    inner.on_layer = [&](int n_done, int n_layers) {
+      untimed([&] { listener.on_layer(n_done, n_layers); });
+    };
+  }
+  const double start = driver_->seconds();
+  driver_->step(rows_, phase, inner);
+  std::swap(last_logits_, new_logits_);
+
+  const double seconds = driver_->seconds() - start - callback_seconds_;
+  const bool is_prompt = phase == policy::Phase::prefill;
+  (is_prompt ? stats_.n_prefill_tokens : stats_.n_decode_tokens) += std::ssize(tokens);
+  (is_prompt ? stats_.prefill_seconds : stats_.decode_seconds) += seconds;
+  if (on_routing_) give_routing(tokens, phase);
+}
+
+void TextSteps::give_routing(std::span<const TokenId> tokens, policy::Phase phase) {
+  const RoutingLog& log = driver_->log();
+  const size_t n_used = log.routed(LayerId(0)).size() / tokens.size();
+  for (size_t r = 0; r < tokens.size(); ++r) {
+    routed_experts_.clear();
+    routed_weights_.clear();
+    for (int layer = 0; layer < log.n_layers(); ++layer) {
+      for (const policy::RoutedExpert& routed :
+           log.routed(LayerId(layer)).subspan(r * n_used, n_used)) {
+        routed_experts_.push_back(routed.expert.value);
+        routed_weights_.push_back(routed.weight);
+      }
+    }
+    on_routing_({tokens[r], phase == policy::Phase::prefill, static_cast<int>(n_used),
+                 routed_experts_, routed_weights_});
+  }
+}
+
+// A number that is not finite anywhere in a token's path ends up in its logits.
+void TextSteps::require_finite(int pos, std::span<const float> logits) const {
+  if (std::ranges::all_of(logits, [](float l) { return std::isfinite(l); })) return;
+  throw Error(Errc::bad_file,
+              cat(origin_, ": the logits at position ", pos,
+                  " are not finite; the weights are damaged (see sluice inspect --check-tensors) "
+                  "or overflow the KV type"));
+}
+
+void TextSteps::truncate(int n_tokens) {
+  if (n_tokens == this->n_tokens()) return;
+  driver_->truncate(kSequence, n_tokens);
+  last_logits_.clear();
+}
+
+}  // namespace sluice::engine
