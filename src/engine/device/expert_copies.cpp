@@ -37,7 +37,6 @@ ExpertCopies::ExpertCopies(backend::Device& device, backend::Stream& main, backe
 
 void ExpertCopies::boundary(std::span<const policy::Move> moves, const Nearby& nearby,
                             uint64_t max_bytes) {
-  mend();
   publish_arrived();
   for (const policy::Move& move : moves) enqueue(move);
   const size_t n = n_to_begin(max_bytes);
@@ -107,9 +106,8 @@ void ExpertCopies::take_out(policy::ExpertKey key, const std::byte* slot) {
   if (slots_.published(key) == slot) slots_.publish(key, nullptr, main_);
 }
 
-// After a fault of the copy stream nobody knows what arrived whole: all of it is copied again.
-void ExpertCopies::mend() {
-  if (!copies_.has_failed()) return;
+bool ExpertCopies::mend() {
+  if (!copies_.has_failed()) return false;
   try {
     copies_.finish();
   } catch (const Error& e) {
@@ -117,6 +115,7 @@ void ExpertCopies::mend() {
   }
   ++n_failed_;
   for (size_t i = 0; i < n_pending_; ++i) copy(pending_[i], nullptr);
+  return true;
 }
 
 void ExpertCopies::publish_arrived() {

@@ -39,6 +39,10 @@ class ExpertCopies {
   void boundary(std::span<const policy::Move> moves, const Nearby& nearby = {},
                 uint64_t max_bytes = std::numeric_limits<uint64_t>::max());
 
+  // After a fault of the copy stream nobody knows what arrived whole: begins all of it again. False
+  // where there was none. Whoever else uses the stream's finish() would lose these copies.
+  bool mend();
+
   // Waits until all copies are done, and puts them into the table: the start, before any step.
   void finish();
 
@@ -58,7 +62,6 @@ class ExpertCopies {
     std::unique_ptr<backend::Event> arrived;
   };
 
-  void mend();
   void publish_arrived();
   void enqueue(const policy::Move& move);
   size_t n_to_begin(uint64_t max_bytes) const;

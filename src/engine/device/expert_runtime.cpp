@@ -136,7 +136,8 @@ void ExpertRuntime::make_device_part() {
                              .reroute = options_.reroute});
   whole_.emplace(*parts_, log_);
   segmented_.emplace(*parts_, *whole_);
-  const uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
+  uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
+  if (options_.stream_bytes > 0) n_stream = std::min(n_stream, options_.stream_bytes);
   streamed_.emplace(*parts_, device_, log_, *segmented_,
                     std::span(scratch_.take(n_stream), n_stream),
                     [this](uint64_t n_bytes, int64_t n_pairs, LayerId layer) {
@@ -200,12 +201,15 @@ void ExpertRuntime::run_step(const StepListener& listener) {
   try {
     run_device_layers(listener);
   } catch (...) {
-    const std::string fault = worker_.end_step();
+    worker_.abort_step();
     try {
       main_->finish();
-    } catch (const Error&) {
-      // The same fault once more: what followed it was still waiting to be told.
+    } catch (...) {
+      // finish() reports the fault again for the work queued behind it; it was already thrown
+      // above.
     }
+    const std::string fault = worker_.end_step();
+    mend_copies();
     if (fault.empty()) throw;
     throw Error(Errc::device, fault);
   }
@@ -214,11 +218,17 @@ void ExpertRuntime::run_step(const StepListener& listener) {
 
 void ExpertRuntime::end_step(policy::Phase phase) {
   staging_->end_step();
-  const int64_t n_failed = copies_.n_failed();
+  mend_copies();
   copies_.boundary(
       learn(phase), [this](policy::ExpertKey key) { return staging_->find(key); },
       options_.hidden_bytes);
-  if (copies_.n_failed() > n_failed) staging_->forget();
+}
+
+// Whether the copy stream had failed; then what was under way is copied again.
+bool ExpertRuntime::mend_copies() {
+  if (!copies_.mend()) return false;
+  staging_->forget();
+  return true;
 }
 
 void ExpertRuntime::run_host_layers(const OnLayer& on_layer) {
@@ -257,9 +267,8 @@ void ExpertRuntime::run_device_layers(const StepListener& listener) {
                 listener.on_layer);
   }
   main_->finish();
-  if (copy_stream_->has_failed() && !is_narrow) {
-    copy_stream_->finish();  // throws: what was computed from these bytes is nothing
-  }
+  // What was computed from experts that did not come is worth nothing.
+  if (!is_narrow && mend_copies()) throw Error(Errc::device, copies_.last_fault());
   give_device_logits(step, listener.on_logits);
 }
 

@@ -36,6 +36,7 @@ struct ExpertRuntimeOptions {
   double link_gbps = 0.0;  // as measured, to choose between link and CPU for a prompt; 0: as the
   double cpu_gbps = 0.0;   // device was described
   int n_device_threads = 1;
+  uint64_t stream_bytes = 0;  // of a prompt's two buffers, where less than is priced; 0: all of it
   ExpertCopyOptions copies;
   MissWorkerOptions misses;
   RouteOverride reroute;
@@ -107,6 +108,7 @@ class ExpertRuntime final : public StepDriver {
   void run_by_host(model::Step& step, model::ExpertRunner& experts, const OnLayer& on_layer);
   void give_device_logits(model::Step& step, const OnRowLogits& on_logits);
   void end_step(policy::Phase phase);
+  bool mend_copies();
   std::span<const policy::Move> learn(policy::Phase phase);
   bool prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const;
 

@@ -31,21 +31,39 @@ MissWorker::~MissWorker() {
 
 void MissWorker::begin_step() {
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (!close_mailbox(lock, {})) {
+      throw Error(Errc::device, cat("layer ", mailbox_.newest_layer().value,
+                                    ": the CPU's workers still compute for an earlier step, whose "
+                                    "time was over"));
+    }
     in_step_ = true;
   }
   changed_.notify_all();
+}
+
+void MissWorker::abort_step() {
+  const std::lock_guard lock(mutex_);
+  mailbox_.abort();
 }
 
 std::string MissWorker::end_step() {
   std::unique_lock lock(mutex_);
   in_step_ = false;
   changed_.notify_all();
-  if (mailbox_.is_aborted() &&
-      changed_.wait_for(lock, options_.deadline, [&] { return !is_busy_; })) {
-    mailbox_.resume();
-  }
+  close_mailbox(lock, options_.deadline);
   return std::exchange(fault_, {});
+}
+
+// A failed step may leave a request behind. The next step may post only when nobody will read it
+// or is reading it. False where the worker has not let go of it within that time.
+bool MissWorker::close_mailbox(std::unique_lock<std::mutex>& lock,
+                               std::chrono::milliseconds patience) {
+  if (mailbox_.open_number() != 0) mailbox_.abort();
+  if (!mailbox_.is_aborted()) return true;
+  if (!changed_.wait_for(lock, patience, [&] { return !is_busy_; })) return false;
+  mailbox_.resume();
+  return true;
 }
 
 // Who is busy may read the mailbox; nobody posts into it until the request is answered, or given up
@@ -112,18 +130,17 @@ void MissWorker::answer(const backend::Mailbox::Request& request) {
 }
 
 void MissWorker::watch() {
-  using std::chrono::steady_clock;
   const auto tick = std::max(options_.deadline / 8, std::chrono::milliseconds(1));
   while (wait_for_step()) {
     uint32_t number = 0;
-    auto since = steady_clock::now();
+    auto since = options_.now();
     std::unique_lock lock(mutex_);
     while (in_step_ && !changed_.wait_for(lock, tick, [&] { return !in_step_; })) {
       const uint32_t open = mailbox_.open_number();
       if (open == 0 || open != number) {
         number = open;
-        since = steady_clock::now();
-      } else if (steady_clock::now() - since >= options_.deadline && !mailbox_.is_aborted()) {
+        since = options_.now();
+      } else if (options_.now() - since >= options_.deadline && !mailbox_.is_aborted()) {
         fault_ = cat("layer ", mailbox_.newest_layer().value, ": the CPU's workers did not answer ",
                      "within ", options_.deadline.count(), " ms");
         mailbox_.abort();

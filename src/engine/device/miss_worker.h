@@ -24,6 +24,9 @@ namespace sluice::engine {
 struct MissWorkerOptions {
   std::chrono::milliseconds deadline{10'000};  // from a request to its answer
 
+  // The clock that the deadline is measured by. Tests give one that stands still.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+
   // Tests inject faults here: called before a request is computed; while it blocks, or if it
   // throws, the request stays unanswered.
   std::function<void(const backend::Mailbox::Request&)> before_answer;
@@ -36,11 +39,15 @@ class MissWorker {
              MissWorkerOptions options = {});
   ~MissWorker();
 
-  // Around each step. After a step whose wait was ended, end_step() returns what went wrong (empty
-  // otherwise), and makes the mailbox usable again as soon as the worker has let go of it. One that
-  // never does leaves all later steps to fail in the same way, but nobody hangs.
+  // Around each step. end_step() returns what went wrong with the worker (empty: nothing), when the
+  // step's work is done. After a step that failed no request of it stays in the mailbox, and nobody
+  // reads one any more. Where the worker never lets go of one, later steps fail at begin_step(),
+  // with Errc::device, until it does.
   void begin_step();
   std::string end_step();
+
+  // The step has failed: ends the device's waits, so that its work can end.
+  void abort_step();
 
   int64_t n_answered() const { return n_answered_; }  // pairs
 
@@ -50,6 +57,7 @@ class MissWorker {
   void answer(const backend::Mailbox::Request& request);
   bool wait_for_step();  // false: there will be none
   std::optional<backend::Mailbox::Request> take_request();
+  bool close_mailbox(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience);
   void let_go(const std::string& fault);
 
   const model::Model& model_;

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "backend/ram/ram_device.h"
 #include "base/units.h"
@@ -212,6 +214,55 @@ TEST(ExpertCopies, InVirtualTimeTwoRunsShowTheSameAtEveryStep) {
   const std::vector<int> first = run();
   EXPECT_GT(std::ranges::max(first), 2);
   EXPECT_EQ(first, run());
+}
+
+// Work that is under way finds the table as it was when the work was asked for, and the experts it
+// shows whole, however many moves the host has ordered meanwhile.
+TEST(ExpertCopies, TheTableChangesWhenTheTurnOfTheMainStreamComes) {
+  World world(2);
+  world.copies.boundary(world.step(1));
+  world.copies.finish();
+  std::atomic<bool> may_look = false;
+  int n_shown = 0, n_broken = 0, n_before = 0;
+  world.look(n_before, n_broken);
+  world.main->finish();
+  ASSERT_GT(n_before, 0);
+
+  world.main->run([&] {
+    while (!may_look) std::this_thread::yield();
+  });
+  world.look(n_shown, n_broken);
+  bool evicts = false;
+  for (uint64_t seed = 2; seed < 40 && !evicts; ++seed) {
+    const auto moves = world.step(seed);
+    evicts = std::ranges::any_of(moves, &policy::Move::evicts);
+    world.copies.boundary(moves);
+  }
+  ASSERT_TRUE(evicts);
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // time for copies that do not wait
+  may_look = true;
+  world.main->finish();
+  EXPECT_EQ(n_shown, n_before);
+  EXPECT_EQ(n_broken, 0);
+}
+
+TEST(ExpertCopies, WhatHasArrivedIsShownWhenTheTurnOfTheMainStreamComes) {
+  World world(4);
+  world.copies.boundary(world.step(1));
+  world.stream->finish();  // all have arrived
+  std::atomic<bool> may_look = false;
+  int n_shown = -1, n_later = 0, n_broken = 0;
+  world.main->run([&] {
+    while (!may_look) std::this_thread::yield();
+  });
+  world.look(n_shown, n_broken);
+  world.copies.boundary({});
+  world.look(n_later, n_broken);
+  may_look = true;
+  world.main->finish();
+  EXPECT_EQ(n_shown, 0);
+  EXPECT_GT(n_later, 0);
+  EXPECT_EQ(n_broken, 0);
 }
 
 // With room for one copy at a time moves wait, are overtaken by later ones, and turn back.

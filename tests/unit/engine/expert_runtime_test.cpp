@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <thread>
 
+#include "unit/engine/held_worker.h"
 #include "unit/engine/placed_model.h"
 
 namespace sluice::engine::test {
@@ -33,23 +33,39 @@ TEST(ExpertRuntime, TwoRunsInVirtualTimeTakeTheSameDecisions) {
   EXPECT_EQ(first, decisions());
 }
 
-TEST(ExpertRuntime, AWorkerThatSleepsTooLongFailsTheStepWithItsLayerAndTheNextStepWorks) {
+TEST(ExpertRuntime, AWorkerThatTakesTooLongFailsTheStepWithItsLayerAndOnceItIsBackStepsWork) {
   const OpenModel model("qwen3moe", "Q8_0");
-  Place place{.share = 0.0};
-  std::atomic<int> n_requests = 0;
-  place.misses = {.deadline = 500ms, .before_answer = [&](const auto& request) {
-                    if (request.layer.value == 1 && ++n_requests == 3) {
-                      std::this_thread::sleep_for(2s);
-                    }
-                  }};
-  Placed placed(model, place);
-  const std::string error = error_of(Errc::device, [&] { placed.run(text()); });
-  expect_contains(error, "layer 1");
-  expect_contains(error, "did not answer within 500 ms");
-  std::this_thread::sleep_for(1500ms);                  // until it is awake again
-  error_of(Errc::device, [&] { placed.run(text()); });  // it held the mailbox until then
-  placed.runtime.truncate({}, 0);
-  expect_same_bits(run_alone(*model, text()), placed.run(text()), "after a fault");
+  for (const StepCut cut : {StepCut::whole, StepCut::segmented}) {
+    StandingClock clock;
+    HeldWorker held;
+    Place place{.share = 0.0, .cut = cut};
+    int n_requests = 0;
+    place.misses = {
+        .deadline = 80ms, .now = clock.now(), .before_answer = [&](const auto& request) {
+          if (request.layer.value != 1 || ++n_requests != 3) return;
+          clock.wait_until_seen();
+          clock.advance(81ms);
+          held.stand();
+        }};
+    Placed placed(model, place);
+    const std::string error = error_of(Errc::device, [&] { placed.run(text()); });
+    expect_contains(error, "layer 1");
+    expect_contains(error, "did not answer within 80 ms");
+    EXPECT_EQ(placed.runtime.n_tokens({}), 9 + 1) << "a prompt and a token; the third step failed";
+    expect_contains(error_of(Errc::device, [&] { placed.run(text()); }), "still compute");
+    EXPECT_EQ(placed.runtime.n_tokens({}), 10);
+    held.release();
+    bool is_back = false;  // the worker has only just been let go
+    while (!is_back) {
+      try {
+        placed.run(text(1));
+        is_back = true;
+      } catch (const Error&) {
+      }
+    }
+    placed.runtime.truncate({}, 0);
+    expect_same_bits(run_alone(*model, text()), placed.run(text()), "after a fault");
+  }
 }
 
 TEST(ExpertRuntime, AWorkerThatFailsIsNamedWithItsLayerAndItsReason) {
@@ -100,9 +116,65 @@ TEST(ExpertRuntime, ACopyThatFailsInAWideStepFailsTheStepAndTheNextOneWorks) {
   is_down = true;
   expect_contains(error_of(Errc::device, [&] { placed.run(text(), 40); }), "the link is down");
   is_down = false;
-  placed.runtime.truncate({}, 0);
+  EXPECT_EQ(placed.runtime.n_tokens({}), 0);
   expect_same_bits(run_alone(*model, text()), placed.run(text(), 40), "after the fault");
   EXPECT_GT(placed.runtime.stats().streamed_bytes, 0u);
+}
+
+// The prompt that finds the copy stream failed ends with that; but what was to be copied into slots
+// must still come, or the table would show slots that hold something else.
+TEST(ExpertRuntime, AMoveWhoseCopyFailedBeforeAPromptIsMadeAgain) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  const std::vector<TokenId> tokens = text(80);
+  Place place{.share = 0.5, .policy = policy::PolicyKind::lru};
+  std::atomic<bool> fails_next = false, has_failed = false;
+  place.device.before_copy = [&](int64_t) {
+    if (!fails_next.exchange(false)) return;
+    has_failed = true;
+    throw Error(Errc::device, "the link is down");
+  };
+  Placed placed(model, place);
+  placed.run(std::span(tokens).first(1));
+  placed.runtime.copies().finish();
+  fails_next = true;
+  const int64_t n_before = placed.runtime.copies().n_copies();
+  for (size_t i = 1; placed.runtime.copies().n_copies() == n_before; ++i) {
+    placed.run(std::span(tokens).subspan(i, 1));
+  }
+  while (!has_failed) std::this_thread::yield();  // the first copy of the move just begun
+  placed.runtime.truncate({}, 0);
+  expect_contains(error_of(Errc::device, [&] { placed.run(tokens, 40); }), "the link is down");
+  expect_same_bits(run_alone(*model, tokens), placed.run(tokens, 40), "after the fault");
+}
+
+// Whatever is thrown, and wherever: in the host's layers, in the device's, by who gets the logits.
+TEST(ExpertRuntime, AStepThatThrowsLeavesTheTextAsItWas) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  const std::vector<TokenId> tokens = text();
+  const Logits expected = run_alone(*model, tokens);
+  for (const StepCut cut : {StepCut::whole, StepCut::segmented}) {
+    for (const int layer : {0, 1}) {
+      for (const size_t n_rows : {1u, 20u}) {
+        bool throws = false;
+        Place place{.share = 0.3, .n_host_layers = 1, .cut = cut};
+        place.reroute = [&](LayerId l, int64_t, const backend::RoutingView&) {
+          if (l.value == layer && std::exchange(throws, false)) throw std::bad_alloc();
+        };
+        Placed placed(model, place);
+        placed.run(text(9));
+        const std::vector<StepRow> rows(n_rows, {1, {}, true});
+        throws = true;
+        EXPECT_THROW(placed.runtime.step(rows, policy::Phase::prefill, {}), std::bad_alloc);
+        EXPECT_EQ(placed.runtime.n_tokens({}), 9);
+        const auto refuse = [](int64_t, std::span<const float>) { throw std::runtime_error("no"); };
+        EXPECT_THROW(placed.runtime.step(rows, policy::Phase::prefill, {refuse}),
+                     std::runtime_error);
+        EXPECT_EQ(placed.runtime.n_tokens({}), 9);
+        expect_same_bits(std::span(expected).subspan(9 * 261),
+                         placed.run(std::span(tokens).subspan(9), n_rows), cat("layer ", layer));
+      }
+    }
+  }
 }
 
 TEST(ExpertRuntime, TakesWhatThePlannerPricedToTheByte) {

@@ -23,6 +23,7 @@ struct Place {
   int n_ctx = 96;
   int n_sequences = 1;
   int max_rows = 64;
+  uint64_t stream_bytes = 0;  // 0: as priced
   const policy::RoutingProfile* profile = nullptr;
   RouteOverride reroute = {};
 };
@@ -62,6 +63,7 @@ inline ExpertRuntimeOptions options_for(const policy::ModelShape& shape, const P
   for (const policy::CacheLayer& layer : o.cache.layers) o.place.n_slots.push_back(layer.n_slots);
   o.cut = place.cut;
   o.staging = place.staging;
+  o.stream_bytes = place.stream_bytes;
   o.copies.poison = true;
   o.misses = place.misses;
   o.profile = place.profile;

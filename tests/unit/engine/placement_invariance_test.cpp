@@ -145,6 +145,33 @@ TEST(PlacementInvariance, HoldsForPrompts) {
   }
 }
 
+// Buffers with room for one to four experts in each half, and ten missing: every half is used again
+// and again, before what it held was computed or after. On a link that is faster than the work, and
+// on one whose copies come late.
+TEST(PlacementInvariance, HoldsForPromptsThatUseBothBuffersManyTimes) {
+  const OpenModel model("qwen2moe", "Q4_K_M");
+  const std::vector<TokenId> tokens = text(90);
+  const Logits expected = run_alone(*model, tokens);
+  uint64_t slot_bytes = 0;
+  for (const policy::LayerShape& layer : model.shape().layers) {
+    slot_bytes = std::max(slot_bytes, policy::slot_bytes(layer));
+  }
+  for (const uint64_t in_half : {1, 2, 3, 4}) {
+    for (const double delay_us : {0.0, 300.0}) {
+      for (const double share : {0.0, 0.3}) {
+        Place place{.share = share, .stream_bytes = 2 * in_half * slot_bytes};
+        place.device.link_gbps = 1e3;
+        place.device.delay_us = delay_us;
+        place.device.cpu_gbps = 1e-3;  // so that the link is preferred
+        Placed placed(model, place);
+        expect_same_bits(expected, placed.run(tokens, 60),
+                         cat(in_half, " in each half, ", delay_us, " us"));
+        EXPECT_GT(placed.runtime.stats().streamed_bytes, 4 * slot_bytes);
+      }
+    }
+  }
+}
+
 // Takes experts out of the table and puts them back at random, between every two steps.
 void expect_same_while_shuffled(const OpenModel& model) {
   const Logits expected = run_alone(*model, text());
