@@ -1,6 +1,6 @@
 // One kind of model: how it reads its shape, which tensors it has, and what a layer computes. A new
-// architecture is a new forward_<name>.cpp and a line in architecture.cpp, never an `if` elsewhere.
-// SPDX-License-Identifier: Apache-2.0
+// architecture is a new architectures/<name>.cpp and a line in architecture.cpp, never an `if`
+// elsewhere. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <span>
@@ -43,7 +43,7 @@ const Architecture* find_architecture(std::string_view name);
 // The known names, for error texts and help.
 std::span<const Architecture* const> architectures();
 
-// Each lives in its forward file.
+// Each lives in architectures/<name>.cpp.
 const Architecture& qwen3moe();
 const Architecture& qwen2moe();
 const Architecture& olmoe();
