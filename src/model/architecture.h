@@ -1,52 +1,60 @@
-// One kind of model: how it reads its shape, which tensors it has, and what a layer computes. A new
-// architecture is a new architectures/<name>.cpp and a line in architecture.cpp, never an `if`
-// elsewhere. SPDX-License-Identifier: Apache-2.0
+// One kind of model: how it reads its configuration, which tensors it has, and what a layer
+// computes. A new architecture is a new architectures/<name>.cpp and a line in architecture.cpp,
+// never an `if` elsewhere. One that cannot run yet has no forward_layer: `sluice plan` can still
+// say what would live where.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
-#include "gguf/metadata.h"
 #include "model/config.h"
-#include "model/layer.h"
+#include "model/layer_binder.h"
 #include "model/step.h"
 
 namespace sluice::model {
 
-class Architecture {
- public:
-  virtual ~Architecture() = default;
+struct Architecture {
+  std::string_view name;
 
-  virtual std::string_view name() const = 0;
+  // The metadata's numbers, with this architecture's own rules applied and checked.
+  Config (*read_config)(const ConfigReader& in);
 
-  // The metadata's shape, with this architecture's own rules applied and checked.
-  virtual Config read_config(const ConfigReader& in) const = 0;
+  // Asks for every tensor of one layer, or of one MTP block, which follow the layers.
+  Layer (*bind_layer)(LayerBinder& binder);
+
+  // x: [n_rows, d_model], updated in place. Null: the architecture cannot run yet.
+  void (*forward_layer)(const Layer& layer, Step& step) = nullptr;
 
   // The key, after "<architecture>.", that holds an expert's width.
-  virtual std::string_view expert_width_key() const { return "expert_feed_forward_length"; }
+  std::string_view expert_width_key = "expert_feed_forward_length";
 
   // Whether a file without output.weight uses the embedding in its place.
-  virtual bool may_tie_output() const { return false; }
+  bool may_tie_output = false;
 
   // Whether a rope_freqs.weight tensor may divide the frequencies.
-  virtual bool may_have_rope_factors() const { return false; }
+  bool may_have_rope_factors = false;
 
-  virtual Layer bind_layer(LayerBinder& binder) const = 0;
-
-  // x: [n_rows, d_model], updated in place.
-  virtual void forward_layer(const Layer& layer, Step& step) const = 0;
+  bool can_run() const { return forward_layer != nullptr; }
 };
+
+// All of them; those that can run come first.
+std::span<const Architecture* const> architectures();
 
 // Null where the name is not known.
 const Architecture* find_architecture(std::string_view name);
 
-// The known names, for error texts and help.
-std::span<const Architecture* const> architectures();
+// The names of those that can run, for error texts and help.
+std::string runnable_architectures(std::string_view separator);
 
-// Each lives in architectures/<name>.cpp.
-const Architecture& qwen3moe();
-const Architecture& qwen2moe();
-const Architecture& olmoe();
-const Architecture& llama();
+// The architecture a file names, or an Error that lists those which would do: architecture_of() is
+// for running a model, described_architecture_of() for whoever only wants to know its tensors.
+const Architecture& architecture_of(const ConfigReader& in);
+const Architecture& described_architecture_of(const ConfigReader& in);
+
+// Each lives in the file of its name in architectures/.
+extern const Architecture kQwen3Moe, kQwen2Moe, kOlmoe, kLlama;
+extern const Architecture kQwen35Moe, kQwen3Next, kGptOss, kGlm4Moe, kDeepseek2;
 
 }  // namespace sluice::model

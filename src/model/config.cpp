@@ -110,10 +110,7 @@ Config read_common_config(const ConfigReader& in) {
                   " heads and ", in.key("attention.key_length"), " is missing"));
   }
   c.head_dim = in.size_or("attention.key_length", std::max(1, c.d_model / c.n_heads));
-  if (const int v = in.size_or("attention.value_length", c.head_dim); v != c.head_dim) {
-    in.refuse(
-        cat("values of length ", v, " beside keys of ", c.head_dim, "; expected equal lengths"));
-  }
+  c.v_head_dim = in.size_or("attention.value_length", c.head_dim);
   c.norm_eps = in.number("attention.layer_norm_rms_epsilon");
   if (!(c.norm_eps >= 0.0f)) in.refuse(cat("norm epsilon is ", c.norm_eps, "; expected 0 or more"));
   c.rope = read_rope(in, c);
@@ -128,6 +125,9 @@ Config read_common_config(const ConfigReader& in) {
     in.refuse(cat(c.n_experts_used, " of ", c.n_experts, " experts used; expected at most ",
                   kMaxExperts, " experts and no more used than there are"));
   }
+  c.memory.assign(
+      static_cast<size_t>(c.n_layers),
+      {.n_kv_heads = c.n_kv_heads, .k_head_dim = c.head_dim, .v_head_dim = c.v_head_dim});
   return c;
 }
 
@@ -138,7 +138,36 @@ int expert_width(const ConfigReader& in, const Config& c) {
   return std::max(1, in.same_in_all_layers("feed_forward_length", c.n_layers) / c.n_experts_used);
 }
 
-void require_full_rope(const ConfigReader& in, const Config& c) {
+int shared_expert_width(const ConfigReader& in, const Config& c) {
+  constexpr std::string_view kKey = "expert_shared_feed_forward_length";
+  return in.same_in_all_layers(in.has(kKey) ? kKey : "feed_forward_length", c.n_layers);
+}
+
+int shared_experts_width(const ConfigReader& in, const Config& c) {
+  const std::string key = in.key("expert_shared_count");
+  return c.d_ff * static_cast<int>(in.metadata().get_int_or(key, 1, {1, kMaxExperts}));
+}
+
+void read_mtp(const ConfigReader& in, Config& c) {
+  c.n_mtp_blocks = static_cast<int>(
+      in.metadata().get_int_or(in.key("nextn_predict_layers"), 0, {0, c.n_layers - 1}));
+  c.n_layers -= c.n_mtp_blocks;
+}
+
+void read_leading_dense(const ConfigReader& in, Config& c) {
+  c.n_dense_layers = static_cast<int>(
+      in.metadata().get_int_or(in.key("leading_dense_block_count"), 0, {0, c.n_layers}));
+  if (c.n_dense_layers > 0) c.d_ff_dense = in.same_in_all_layers("feed_forward_length", c.n_layers);
+}
+
+void require_equal_heads(const ConfigReader& in, const Config& c) {
+  if (c.v_head_dim == c.head_dim) return;
+  in.refuse(cat("values of length ", c.v_head_dim, " beside keys of ", c.head_dim,
+                "; expected equal lengths"));
+}
+
+void require_plain_heads(const ConfigReader& in, const Config& c) {
+  require_equal_heads(in, c);
   if (c.rope.n_rot == c.head_dim) return;
   in.refuse(cat(in.key("rope.dimension_count"), " is ", c.rope.n_rot, "; expected the head size ",
                 c.head_dim, " for this architecture"));

@@ -24,6 +24,33 @@ struct RopeConfig {
   float attn_factor = 1.0f;  // extra factor of the magnitude
 };
 
+// What a layer keeps of the tokens before: keys and values, or a state of fixed size.
+struct LayerMemory {
+  int n_kv_heads = 0;  // compressed keys and values (MLA) are one head of keys
+  int k_head_dim = 0;
+  int v_head_dim = 0;
+  int window = 0;            // tokens a sliding layer looks back; 0: all
+  uint64_t state_bytes = 0;  // of a recurrent layer, for one sequence
+};
+
+// Compressed keys and values. q_rank 0: queries are not compressed.
+struct MlaConfig {
+  int q_rank = 0;
+  int kv_rank = 0;
+  int k_dim = 0;  // of a head, its turning part included
+  int v_dim = 0;
+};
+
+struct DeltaNetConfig {
+  int n_taps = 0;  // of the convolution
+  int n_key_heads = 0;
+  int n_value_heads = 0;
+  int head_dim = 0;
+
+  int64_t value_cols() const { return int64_t{n_value_heads} * head_dim; }
+  int64_t conv_cols() const { return 2 * int64_t{n_key_heads} * head_dim + value_cols(); }
+};
+
 struct Config {
   std::string architecture;
   std::string name;
@@ -31,7 +58,8 @@ struct Config {
   int d_model = 0;
   int n_heads = 0;
   int n_kv_heads = 0;
-  int head_dim = 0;
+  int head_dim = 0;    // of queries and keys
+  int v_head_dim = 0;  // of values; the same wherever a model runs
   int n_vocab = 0;
   int n_ctx_train = 0;
   int n_experts = 0;
@@ -40,6 +68,14 @@ struct Config {
   int d_ff_shared = 0;  // of the shared expert; 0 where there is none
   float norm_eps = 0.0f;
   RopeConfig rope;
+  std::vector<LayerMemory> memory;  // by layer, MTP blocks last
+
+  // Of architectures that can be planned for only.
+  int n_mtp_blocks = 0;    // behind the layers: they predict further tokens
+  int n_dense_layers = 0;  // the first ones, with a dense network instead of experts
+  int d_ff_dense = 0;
+  MlaConfig mla;
+  DeltaNetConfig delta_net;
 
   int64_t q_cols() const { return int64_t{n_heads} * head_dim; }
   int64_t kv_cols() const { return int64_t{n_kv_heads} * head_dim; }
@@ -71,15 +107,27 @@ class ConfigReader {
   std::string architecture_;
 };
 
-// What all attention architectures share; d_ff, d_ff_shared and the rope pairing are left to
-// theirs.
+// What all architectures share, as the attention-MoE models need it: memory is that of attention in
+// every layer, d_ff and d_ff_shared are left to the architecture.
 Config read_common_config(const ConfigReader& in);
 
 // expert_feed_forward_length, by default feed_forward_length / n_experts_used (the Qwen family).
 int expert_width(const ConfigReader& in, const Config& c);
+// expert_shared_feed_forward_length, by default feed_forward_length.
+int shared_expert_width(const ConfigReader& in, const Config& c);
 
-// For architectures whose heads turn as a whole.
-void require_full_rope(const ConfigReader& in, const Config& c);
+// expert_shared_count experts of the others' width, side by side as one.
+int shared_experts_width(const ConfigReader& in, const Config& c);
+
+// nextn_predict_layers of the blocks are no layers.
+void read_mtp(const ConfigReader& in, Config& c);
+// leading_dense_block_count and their width.
+void read_leading_dense(const ConfigReader& in, Config& c);
+
+// For architectures whose keys and values are equally long; and those whose heads turn as a whole,
+// too.
+void require_equal_heads(const ConfigReader& in, const Config& c);
+void require_plain_heads(const ConfigReader& in, const Config& c);
 
 // The turning frequencies of the n_rot / 2 pairs, scaling folded in, and the magnitude.
 std::vector<float> rope_frequencies(const RopeConfig& rope);

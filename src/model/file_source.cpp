@@ -16,7 +16,6 @@ std::string format_shape(std::span<const int64_t> shape) {
   return text + "]";
 }
 
-// Trailing dimensions of 1 mean nothing: [8] and [8, 1] are the same shape.
 bool same_shape(std::vector<int64_t> a, std::vector<int64_t> b) {
   while (a.size() > 1 && a.back() == 1) a.pop_back();
   while (b.size() > 1 && b.back() == 1) b.pop_back();
@@ -25,21 +24,32 @@ bool same_shape(std::vector<int64_t> a, std::vector<int64_t> b) {
 
 }  // namespace
 
+void check_tensor(const std::string& origin, const TensorRequest& request,
+                  const gguf::TensorInfo* tensor) {
+  const auto refuse = [&](const std::string& text) {
+    throw Error(Errc::unsupported_model, cat(origin, ": tensor '", request.name, "' ", text));
+  };
+  if (!tensor) {
+    if (request.presence != Presence::required) return;
+    refuse(cat("is missing; expected one of shape ", format_shape(request.shape)));
+  } else if (!same_shape(tensor->shape, request.shape)) {
+    refuse(
+        cat("has shape ", format_shape(tensor->shape), "; expected ", format_shape(request.shape)));
+  }
+}
+
 void FileSource::refuse(const std::string& text) const {
   throw Error(Errc::unsupported_model, cat(file_.metadata().origin(), ": ", text));
 }
 
+void FileSource::require_planning(std::string_view form) {
+  refuse(cat(form, ", which sluice cannot run; convert the file again"));
+}
+
 const gguf::Tensor* FileSource::find(const TensorRequest& request) {
   const gguf::Tensor* tensor = file_.find(request.name);
-  if (!tensor) {
-    if (request.presence != Presence::required) return nullptr;
-    refuse(cat("tensor '", request.name, "' is missing; expected one of shape ",
-               format_shape(request.shape)));
-  }
-  if (!same_shape(tensor->shape, request.shape)) {
-    refuse(cat("tensor '", request.name, "' has shape ", format_shape(tensor->shape), "; expected ",
-               format_shape(request.shape)));
-  }
+  check_tensor(file_.metadata().origin(), request, tensor);
+  if (!tensor) return nullptr;
   if (!tensor->type->supported) {
     refuse(cat("tensor '", request.name, "' is of type ", tensor->type->name,
                ", which sluice cannot compute with; use a file of another quantisation"));

@@ -12,12 +12,19 @@
 
 namespace sluice::model {
 
+// Refuses, with the origin in the text, a tensor that is required and not there (null), or of
+// another shape. Trailing dimensions of 1 mean nothing: [8] and [8, 1] are the same shape.
+void check_tensor(const std::string& origin, const TensorRequest& request,
+                  const gguf::TensorInfo* tensor);
+
 class FileSource final : public TensorSource {
  public:
   // Vectors that need widening go to `widened`, which keeps their addresses.
   FileSource(const gguf::ModelFile& file, std::deque<std::vector<float>>& widened)
       : file_(file), widened_(widened) {}
 
+  bool has(const std::string& name) const override { return file_.find(name) != nullptr; }
+  void require_planning(std::string_view form) override;
   backend::WeightView matrix(const TensorRequest& request) override;
   const float* vector(const TensorRequest& request) override;
 

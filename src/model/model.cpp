@@ -3,26 +3,16 @@
 #include "model/model.h"
 
 #include "base/check.h"
-#include "base/error.h"
-#include "gguf/in_quotes.h"
 #include "model/file_source.h"
 
 namespace sluice::model {
-
-const Architecture& architecture_of(const ConfigReader& in) {
-  if (const Architecture* found = find_architecture(in.architecture())) return *found;
-  std::string known;
-  for (const Architecture* a : architectures()) known += cat(known.empty() ? "" : ", ", a->name());
-  in.refuse(cat("architecture ", gguf::in_quotes(in.architecture()),
-                " is not supported; sluice runs ", known));
-}
 
 BoundTensors bind_all(const Architecture& architecture, const Config& config,
                       const backend::RopeView& rope, TensorSource& source) {
   const int64_t d_model = config.d_model;
   BoundTensors bound;
   bound.token_embd = source.matrix({"token_embd.weight", {d_model, config.n_vocab}});
-  for (int i = 0; i < config.n_layers; ++i) {
+  for (int i = 0; i < config.n_layers + config.n_mtp_blocks; ++i) {
     LayerBinder binder(config, rope, source, LayerId(i));
     bound.layers.push_back(architecture.bind_layer(binder));
   }
@@ -30,7 +20,7 @@ BoundTensors bind_all(const Architecture& architecture, const Config& config,
   bound.output =
       source.matrix({"output.weight",
                      {d_model, config.n_vocab},
-                     architecture.may_tie_output() ? Presence::usual : Presence::required});
+                     architecture.may_tie_output ? Presence::usual : Presence::required});
   if (!bound.output) bound.output = bound.token_embd;
   return bound;
 }
@@ -42,7 +32,7 @@ Model::Model(const gguf::ModelFile& file) {
   FileSource source(file, widened_);
 
   rope_frequencies_ = rope_frequencies(config_.rope);
-  if (architecture_->may_have_rope_factors()) {
+  if (architecture_->may_have_rope_factors) {
     const int64_t n_pairs = config_.rope.n_rot / 2;
     if (const float* factors = source.vector({"rope_freqs.weight", {n_pairs}, Presence::rare})) {
       for (size_t j = 0; j < rope_frequencies_.size(); ++j) rope_frequencies_[j] /= factors[j];
@@ -51,7 +41,7 @@ Model::Model(const gguf::ModelFile& file) {
   const backend::RopeView rope{config_.rope.pairing, rope_frequencies_,
                                rope_magnitude(config_.rope)};
   BoundTensors bound = bind_all(*architecture_, config_, rope, source);
-  source.require_all_used(architecture_->name());
+  source.require_all_used(architecture_->name);
   token_embd_ = bound.token_embd;
   layers_ = std::move(bound.layers);
   output_norm_ = bound.output_norm;

@@ -54,13 +54,10 @@ class Model {
   backend::WeightView output_;
 };
 
-// The architecture a file names, or an Error that lists the known ones.
-const Architecture& architecture_of(const ConfigReader& in);
-
-// The tensors outside the layers, and then all layers. `rope` must outlive the result.
+// The tensors outside the layers, and those of all layers. `rope` must outlive the result.
 struct BoundTensors {
   backend::WeightView token_embd;
-  std::vector<Layer> layers;
+  std::vector<Layer> layers;  // and the MTP blocks behind them
   backend::NormView output_norm;
   backend::WeightView output;  // the embedding where it is tied
 };

@@ -1,11 +1,12 @@
 // Where an architecture gets its tensors. It asks for each by name, shape and need; a file answers
-// with data (file_source.cpp), a recorder only writes the wishes down (synth.cpp), so the list of a
-// model's tensors exists once, in the code that binds them.
+// with data (file_source.cpp), a recorder only writes the wishes down (model_file/recorder.h), so
+// the list of a model's tensors exists once, in the code that binds them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/views.h"
@@ -18,15 +19,29 @@ enum class Presence {
   rare,   // may be absent, and real files mostly do without
 };
 
+// What a tensor is to its layer, for whoever counts bytes.
+enum class Role {
+  trunk,   // every token reads it
+  shared,  // as well: the expert that all tokens use, or a dense network in the experts' place
+  expert,  // of the routed experts: all of them in a stack, or one
+};
+
 struct TensorRequest {
   std::string name;
   std::vector<int64_t> shape;  // fastest dimension first, as in the file
   Presence presence = Presence::required;
+  Role role = Role::trunk;
 };
 
 class TensorSource {
  public:
   virtual ~TensorSource() = default;
+
+  // Whether it is there, for parts that come in more than one form.
+  virtual bool has(const std::string& name) const = 0;
+
+  // The form that is asked for next is known, but cannot run: who binds a model to run it refuses.
+  virtual void require_planning(std::string_view form) { (void)form; }
 
   // A matrix or a stack of them, of any type sluice computes with; empty where it is absent.
   virtual backend::WeightView matrix(const TensorRequest& request) = 0;

@@ -1,6 +1,6 @@
 // The sizes of a model file, for the planner: which bytes are trunk, which are experts, what a past
-// token and a sequence leave behind. Reads the keys and the tensor directory alone and knows the
-// names of every architecture of our specification, also of those that cannot run yet.
+// token and a sequence leave behind. Reads the keys and the tensor directory alone; what a tensor
+// is it learns from the architecture's binding, also of architectures that cannot run yet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "gguf/writer.h"
 #include "model/model.h"
+#include "model_file/recorder.h"
 #include "quant/random_rows.h"
 #include "text/tokenizer/byte_vocabulary.h"
 
@@ -20,22 +21,6 @@ namespace {
 using model::Architecture;
 using model::Presence;
 using model::TensorRequest;
-
-// Writes down what an architecture asks for.
-class Recorder final : public model::TensorSource {
- public:
-  backend::WeightView matrix(const TensorRequest& request) override {
-    return record(request), backend::WeightView();
-  }
-  const float* vector(const TensorRequest& request) override { return record(request), nullptr; }
-  std::span<const TensorRequest> requests() const { return requests_; }
-
- private:
-  void record(const TensorRequest& request) {
-    if (request.presence != Presence::rare) requests_.push_back(request);
-  }
-  std::vector<TensorRequest> requests_;
-};
 
 void set_shape_keys(gguf::Metadata& out, const Architecture& architecture, const model::Config& c) {
   const auto set_int = [&](std::string_view name, int value) {
@@ -57,7 +42,7 @@ void set_shape_keys(gguf::Metadata& out, const Architecture& architecture, const
   set_int("expert_count", c.n_experts);
   set_int("expert_used_count", c.n_experts_used);
   set_int("feed_forward_length", c.d_ff);
-  set_int(architecture.expert_width_key(), c.d_ff);
+  set_int(architecture.expert_width_key, c.d_ff);
   if (c.d_ff_shared > 0) set_int("expert_shared_feed_forward_length", c.d_ff_shared);
 }
 
@@ -157,7 +142,7 @@ void require_sane(const SynthOptions& options) {
 void write_synthetic_model(const std::string& path, const SynthOptions& options, ThreadPool& pool,
                            const std::function<void(uint64_t, uint64_t)>& progress) {
   const Architecture* architecture = model::find_architecture(options.config.architecture);
-  CHECK(architecture != nullptr);
+  CHECK(architecture && architecture->can_run());
   require_sane(options);
   gguf::Writer writer(path);
   set_metadata(writer.metadata(), *architecture, options);
@@ -166,7 +151,9 @@ void write_synthetic_model(const std::string& path, const SynthOptions& options,
 
   Recorder recorder;
   bind_all(*architecture, config, {}, recorder);
-  for (const TensorRequest& request : recorder.requests()) {
+  std::vector<TensorRequest> requests(recorder.requests().begin(), recorder.requests().end());
+  std::erase_if(requests, [](const TensorRequest& r) { return r.presence == Presence::rare; });
+  for (const TensorRequest& request : requests) {
     const MixContext context{config.n_layers, config.n_experts};
     writer.add_tensor(request.name, options.mix.type_of(request.name, request.shape, context),
                       request.shape);
@@ -181,8 +168,8 @@ void write_synthetic_model(const std::string& path, const SynthOptions& options,
     done += n;
     if (progress) progress(done, total);
   };
-  for (size_t i = 0; i < recorder.requests().size(); ++i) {
-    const TensorRequest& request = recorder.requests()[i];
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const TensorRequest& request = requests[i];
     if (request.shape.size() == 1) {
       tensors.write_vector(request);
       on_bytes(writer.tensors()[i].n_bytes);

@@ -57,15 +57,19 @@ std::vector<TensorLine> qwen3_30b_tensors() {
 // 17 GiB of which only the header takes room on the disk: a plan reads no weights.
 std::string write_qwen3_30b(const std::string& path) {
   const std::vector<TensorLine> tensors = qwen3_30b_tensors();
-  const std::vector<std::pair<std::string, uint32_t>> keys = {{"block_count", 48},
-                                                              {"embedding_length", 2048},
-                                                              {"context_length", 40960},
-                                                              {"expert_count", 128},
-                                                              {"expert_used_count", 8},
-                                                              {"attention.head_count", 32},
-                                                              {"attention.key_length", 128},
-                                                              {"attention.head_count_kv", 4},
-                                                              {"attention.value_length", 128}};
+  const std::vector<std::pair<std::string, uint32_t>> keys = {
+      {"block_count", 48},
+      {"embedding_length", 2048},
+      {"context_length", 40960},
+      {"expert_count", 128},
+      {"expert_used_count", 8},
+      {"expert_feed_forward_length", 768},
+      {"vocab_size", 151936},
+      {"attention.layer_norm_rms_epsilon", 0},
+      {"attention.head_count", 32},
+      {"attention.key_length", 128},
+      {"attention.head_count_kv", 4},
+      {"attention.value_length", 128}};
   gguf::test::FileBytes file(std::ssize(tensors), std::ssize(keys) + 1);
   file.key("general.architecture", gguf::test::kString).text("qwen3moe");
   for (const auto& [key, value] : keys) file.key("qwen3moe." + key, gguf::test::kU32).put(value);

@@ -33,11 +33,9 @@ model_file::SynthOptions resolve(const SynthFlags& flags) {
   model_file::SynthOptions options = flags.options;
   model::Config& c = options.config;
   const auto* architecture = model::find_architecture(flags.architecture);
-  if (!architecture) {
-    std::string known;
-    for (const auto* a : model::architectures()) known += cat(" ", a->name());
-    throw Error(Errc::bad_request,
-                cat("unknown architecture '", flags.architecture, "'; expected one of", known));
+  if (!architecture || !architecture->can_run()) {
+    throw Error(Errc::bad_request, cat("unknown architecture '", flags.architecture,
+                                       "'; expected one of ", model::runnable_architectures(" ")));
   }
   c.architecture = flags.architecture;
   const bool grouped = flags.architecture != "olmoe";

@@ -3,51 +3,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 #include "model/architecture.h"
+#include "model/forward.h"
 
 namespace sluice::model {
 namespace {
 
-class Olmoe final : public Architecture {
- public:
-  std::string_view name() const override { return "olmoe"; }
-  std::string_view expert_width_key() const override { return "feed_forward_length"; }
+constexpr const char* kWidthKey = "feed_forward_length";
 
-  Config read_config(const ConfigReader& in) const override {
-    Config c = read_common_config(in);
-    c.d_ff = in.same_in_all_layers(expert_width_key(), c.n_layers);
-    c.rope.pairing = backend::RopePairing::halves;
-    if (c.n_kv_heads != c.n_heads) {
-      in.refuse(cat(c.n_kv_heads, " key-value heads; expected ", c.n_heads, " as there are heads"));
-    }
-    require_full_rope(in, c);
-    return c;
+Config read_config(const ConfigReader& in) {
+  Config c = read_common_config(in);
+  c.d_ff = in.same_in_all_layers(kWidthKey, c.n_layers);
+  if (c.n_kv_heads != c.n_heads) {
+    in.refuse(cat(c.n_kv_heads, " key-value heads; expected ", c.n_heads, " as there are heads"));
   }
+  require_plain_heads(in, c);
+  return c;
+}
 
-  Layer bind_layer(LayerBinder& bind) const override {
-    Layer layer = bind.layer();
-    bind.attention(layer, Presence::rare, Presence::rare);
-    bind.head_norms(layer, backend::HeadNorm::whole, bind.config().q_cols(),
-                    bind.config().kv_cols());
-    bind.experts(layer, /*renormalize=*/false);
-    return layer;
-  }
-
-  void forward_layer(const Layer& w, Step& step) const override {
-    auto& [op, experts, rows, kv, s] = step;
-    const auto layer = static_cast<size_t>(w.id.value);
-    op.project_in(s.x, w.attn_norm, w.qkv, s.qkv);                // q, k, v of norm(x)
-    op.attend(s.qkv, w.attention, rows, kv[layer], s.attention);  // norms, rope, softmax(q k^T) v
-    op.project_add(s.attention, w.attn_out, s.x);                 // x += Wo att
-    op.route(s.x, w.ffn_norm, w.router, s.expert_input, s.routing);  // a = norm(x); w
-    experts.run(w.id, s.expert_input, s.routing, s.x);               // x += sum_k w_k expert_k(a)
-  }
-};
+Layer bind_layer(LayerBinder& bind) {
+  Layer layer = bind.layer();
+  bind.attention(layer, {});
+  bind.head_norms(layer, backend::HeadNorm::whole);
+  bind.router(layer, {});
+  bind.experts(layer);
+  return layer;
+}
 
 }  // namespace
 
-const Architecture& olmoe() {
-  static const Olmoe instance;
-  return instance;
-}
+const Architecture kOlmoe{.name = "olmoe",
+                          .read_config = read_config,
+                          .bind_layer = bind_layer,
+                          .forward_layer = forward_attention_moe,
+                          .expert_width_key = kWidthKey};
 
 }  // namespace sluice::model

@@ -2,49 +2,33 @@
 // left them, and one shared expert behind a sigmoid gate.
 // SPDX-License-Identifier: Apache-2.0
 #include "model/architecture.h"
+#include "model/forward.h"
 
 namespace sluice::model {
 namespace {
 
-class Qwen2Moe final : public Architecture {
- public:
-  std::string_view name() const override { return "qwen2moe"; }
+Config read_config(const ConfigReader& in) {
+  Config c = read_common_config(in);
+  c.d_ff = expert_width(in, c);
+  c.d_ff_shared = shared_expert_width(in, c);
+  require_plain_heads(in, c);
+  return c;
+}
 
-  Config read_config(const ConfigReader& in) const override {
-    Config c = read_common_config(in);
-    c.d_ff = expert_width(in, c);
-    c.d_ff_shared = in.has("expert_shared_feed_forward_length")
-                        ? in.same_in_all_layers("expert_shared_feed_forward_length", c.n_layers)
-                        : in.same_in_all_layers("feed_forward_length", c.n_layers);
-    c.rope.pairing = backend::RopePairing::halves;
-    require_full_rope(in, c);
-    return c;
-  }
-
-  Layer bind_layer(LayerBinder& bind) const override {
-    Layer layer = bind.layer();
-    bind.attention(layer, Presence::usual, Presence::rare);
-    bind.experts(layer, /*renormalize=*/false);
-    bind.shared_expert(layer);
-    return layer;
-  }
-
-  void forward_layer(const Layer& w, Step& step) const override {
-    auto& [op, experts, rows, kv, s] = step;
-    const auto layer = static_cast<size_t>(w.id.value);
-    op.project_in(s.x, w.attn_norm, w.qkv, s.qkv);                   // q, k, v of norm(x), + bias
-    op.attend(s.qkv, w.attention, rows, kv[layer], s.attention);     // rope, softmax(q k^T) v
-    op.project_add(s.attention, w.attn_out, s.x);                    // x += Wo att
-    op.route(s.x, w.ffn_norm, w.router, s.expert_input, s.routing);  // a = norm(x); w, g
-    experts.run(w.id, s.expert_input, s.routing, s.x);  // x += sum_k w_k expert_k(a) + g shared(a)
-  }
-};
+Layer bind_layer(LayerBinder& bind) {
+  Layer layer = bind.layer();
+  bind.attention(layer, {.qkv_bias = Presence::usual});
+  bind.router(layer, {});
+  bind.experts(layer);
+  bind.shared_expert(layer, /*gated=*/true);
+  return layer;
+}
 
 }  // namespace
 
-const Architecture& qwen2moe() {
-  static const Qwen2Moe instance;
-  return instance;
-}
+const Architecture kQwen2Moe{.name = "qwen2moe",
+                             .read_config = read_config,
+                             .bind_layer = bind_layer,
+                             .forward_layer = forward_attention_moe};
 
 }  // namespace sluice::model

@@ -61,7 +61,7 @@ TEST(Binding, GivesEachArchitectureItsRules) {
     const Model model(file);
     const Config& config = model.config();
     ASSERT_EQ(model.layers().size(), 2u);
-    EXPECT_EQ(model.architecture().name(), c.architecture);
+    EXPECT_EQ(model.architecture().name, c.architecture);
     for (int i = 0; i < 2; ++i) {
       const Layer& layer = model.layers()[static_cast<size_t>(i)];
       EXPECT_EQ(layer.id, LayerId(i));
@@ -97,7 +97,7 @@ TEST(Binding, GivesEachArchitectureItsRules) {
 TEST(Binding, NamesAMissingTensorAndItsShape) {
   for (const char* architecture : kArchitectures) {
     const Draft sound = tiny_draft(architecture);
-    const bool may_tie = find_architecture(architecture)->may_tie_output();
+    const bool may_tie = find_architecture(architecture)->may_tie_output;
     for (const DraftTensor& t : sound.tensors) {
       if (is_of_second_layer(t)) continue;
       Draft draft = sound;
@@ -184,6 +184,17 @@ TEST(Binding, SeparateAndFusedQkvTogetherAreOneTooMany) {
   Draft draft = tiny_draft("qwen3moe");
   draft.add("blk.0.attn_qkv.weight", Type::f32, {64, 256});
   expect_contains(refusal(draft), "tensor 'blk.0.attn_q.weight' is not known");
+}
+
+TEST(Binding, FormsThatCannotRunAreNamed) {
+  Draft apart = tiny_draft("llama");
+  apart.add("blk.1.ffn_gate.0.weight", Type::f32, {64, 96});
+  expect_contains(refusal(apart), "a tensor for every single expert, which sluice cannot run");
+  Draft merged = tiny_draft("qwen3moe");
+  merged.erase("blk.0.ffn_gate_exps.weight");
+  merged.erase("blk.0.ffn_up_exps.weight");
+  merged.add("blk.0.ffn_gate_up_exps.weight", Type::f32, {64, 192, 10});
+  expect_contains(refusal(merged), "gate and up of the experts in one tensor, which sluice cannot");
 }
 
 TEST(Binding, HalfVectorsAreWidenedAndTheRestIsReadInPlace) {

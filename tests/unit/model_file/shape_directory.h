@@ -22,6 +22,7 @@ class Directory {
       : architecture_(architecture) {
     metadata_.set("general.architecture", architecture);
     set("context_length", int64_t{4096});
+    set("attention.layer_norm_rms_epsilon", 1e-6f);
     for (const auto& [key, value] : entries(keys)) set(key, int64_t{std::stoll(value)});
   }
 
@@ -47,6 +48,7 @@ class Directory {
   }
   void add_ends(int64_t d_model, int64_t n_vocab, quant::Type embedding,
                 std::optional<quant::Type> output) {
+    set("vocab_size", n_vocab);
     add("token_embd.weight", embedding, {d_model, n_vocab});
     add("output_norm.weight", quant::Type::f32, {d_model});
     if (output) add("output.weight", *output, {d_model, n_vocab});

@@ -44,7 +44,8 @@ void expect_complete(const Directory& directory, const ModelShape& shape) {
 Directory qwen3_30b() {
   Directory d("qwen3moe",
               "block_count 48, embedding_length 2048, expert_count 128, expert_used_count 8, "
-              "attention.head_count 32, attention.head_count_kv 4, attention.key_length 128, "
+              "expert_feed_forward_length 768, attention.head_count 32, attention.head_count_kv 4, "
+              "attention.key_length 128, "
               "attention.value_length 128");
   d.add_ends(2048, 151936, Type::q4_k, Type::q6_k);
   for (int i = 0; i < 48; ++i) {
@@ -87,6 +88,7 @@ TEST(Shape, OfQwen3Moe) {
 TEST(Shape, OfQwen2Moe) {
   Directory d("qwen2moe",
               "block_count 24, embedding_length 2048, expert_count 60, expert_used_count 4, "
+              "expert_feed_forward_length 1408, expert_shared_feed_forward_length 5632, "
               "attention.head_count 16");
   d.add_ends(2048, 151936, Type::q8_0, Type::q8_0);
   for (int i = 0; i < 24; ++i) {
@@ -112,7 +114,7 @@ TEST(Shape, OfQwen2Moe) {
 TEST(Shape, OfOlmoe) {
   Directory d("olmoe",
               "block_count 16, embedding_length 2048, expert_count 64, expert_used_count 8, "
-              "attention.head_count 16, attention.head_count_kv 16");
+              "feed_forward_length 1024, attention.head_count 16, attention.head_count_kv 16");
   d.add_ends(2048, 50304, Type::q4_k, Type::q6_k);
   for (int i = 0; i < 16; ++i) {
     d.add_to(
@@ -134,7 +136,7 @@ TEST(Shape, OfOlmoe) {
 Directory mixtral_trunk() {
   Directory d("llama",
               "block_count 32, embedding_length 4096, expert_count 8, expert_used_count 2, "
-              "attention.head_count 32, attention.head_count_kv 8");
+              "feed_forward_length 14336, attention.head_count 32, attention.head_count_kv 8");
   d.add_ends(4096, 32000, Type::q4_k, std::nullopt);
   for (int i = 0; i < 32; ++i) {
     d.add_to(i, Type::f32, "attn_norm 4096, ffn_norm 4096, ffn_gate_inp 4096x8");
@@ -182,7 +184,8 @@ TEST(Shape, OfAVeryOldMixtralWithATensorForEveryExpert) {
 Directory gpt_oss() {
   Directory d("gpt-oss",
               "block_count 24, embedding_length 2880, expert_count 32, expert_used_count 4, "
-              "attention.head_count 64, attention.head_count_kv 8, attention.key_length 64, "
+              "expert_feed_forward_length 2880, attention.head_count 64, attention.head_count_kv "
+              "8, attention.key_length 64, "
               "attention.value_length 64, attention.sliding_window 128");
   d.add_ends(2880, 201088, Type::q8_0, Type::q8_0);
   for (int i = 0; i < 24; ++i) {
@@ -245,11 +248,13 @@ void add_hybrid_layer(Directory& d, int i, bool attends, int64_t n_experts, bool
 }
 
 std::string hybrid_keys(int n_blocks, int n_experts, int n_used) {
-  return cat("block_count ", n_blocks, ", expert_count ", n_experts, ", expert_used_count ", n_used,
-             ", embedding_length 2048, attention.head_count 16, attention.head_count_kv 2, "
-             "attention.key_length 256, attention.value_length 256, ssm.conv_kernel 4, "
-             "ssm.state_size 128, ssm.group_count 16, ssm.time_step_rank 32, ssm.inner_size 4096, "
-             "full_attention_interval 4");
+  return cat(
+      "block_count ", n_blocks, ", expert_count ", n_experts, ", expert_used_count ", n_used,
+      ", embedding_length 2048, expert_feed_forward_length 512, "
+      "expert_shared_feed_forward_length 512, attention.head_count 16, attention.head_count_kv 2, "
+      "attention.key_length 256, attention.value_length 256, ssm.conv_kernel 4, "
+      "ssm.state_size 128, ssm.group_count 16, ssm.time_step_rank 32, ssm.inner_size 4096, "
+      "full_attention_interval 4");
 }
 
 TEST(Shape, OfQwen3NextWithMergedGateAndUp) {
@@ -310,7 +315,8 @@ TEST(Shape, OfQwen35MoeWithAnMtpBlock) {
 TEST(Shape, OfGlm4Moe) {
   Directory d("glm4moe",
               "block_count 47, nextn_predict_layers 1, embedding_length 4096, expert_count 128, "
-              "expert_used_count 8, attention.head_count 96, attention.head_count_kv 8, "
+              "expert_used_count 8, expert_feed_forward_length 1408, feed_forward_length 10944, "
+              "attention.head_count 96, attention.head_count_kv 8, "
               "attention.key_length 128, attention.value_length 128, leading_dense_block_count 1");
   d.add_ends(4096, 151552, Type::q8_0, Type::q8_0);
   for (int i = 0; i < 47; ++i) {
@@ -324,6 +330,10 @@ TEST(Shape, OfGlm4Moe) {
       continue;
     }
     d.add_to(i, Type::f32, "ffn_gate_inp 4096x128, exp_probs_b.bias 128");
+    if (i == 46) {
+      d.add_to(i, Type::f32, "nextn.enorm.weight 4096, nextn.hnorm.weight 4096");
+      d.add_to(i, Type::q8_0, "nextn.eh_proj.weight 8192x4096");
+    }
     d.add_to(i, Type::q8_0,
              "ffn_gate_shexp 4096x1408, ffn_up_shexp 4096x1408, ffn_down_shexp 1408x4096, "
              "ffn_gate_exps 4096x1408x128, ffn_up_exps 4096x1408x128, ffn_down_exps 1408x4096x128");
@@ -348,8 +358,14 @@ TEST(Shape, OfGlm4Moe) {
 Directory deepseek(bool legacy) {
   Directory d("deepseek2",
               cat("block_count 27, embedding_length 2048, expert_count 64, expert_used_count 6, "
-                  "attention.head_count 16, attention.head_count_kv ",
-                  legacy ? 16 : 1, ", attention.kv_lora_rank 512, leading_dense_block_count 1"));
+                  "expert_feed_forward_length 1408, expert_shared_count 2, "
+                  "feed_forward_length 10944, leading_dense_block_count 1, "
+                  "attention.head_count 16, attention.kv_lora_rank 512, rope.dimension_count 64, ",
+                  legacy ? "attention.head_count_kv 16, attention.key_length 192, "
+                           "attention.value_length 128"
+                         : "attention.head_count_kv 1, attention.key_length 576, "
+                           "attention.value_length 512, attention.key_length_mla 192, "
+                           "attention.value_length_mla 128"));
   d.add_ends(2048, 102400, Type::q8_0, Type::q8_0);
   for (int i = 0; i < 27; ++i) {
     d.add_to(i, Type::f32, "attn_norm 2048, attn_kv_a_norm 512, ffn_norm 2048");
@@ -426,16 +442,17 @@ TEST(Shape, OfAFileIsThatOfItsDirectory) {
   }
 }
 
+// A tensor that nobody asks for takes its room all the same.
 TEST(Shape, CountsWhatMemoryHoldsWideVectorsAndWholeBoundaries) {
   Directory d = qwen3_30b();
   const ModelShape plain = d.shape();
   // 16-bit vectors are held in f32, matrices as they are: 3 x 5 x 2 = 30 bytes and 40 x 4 = 160.
-  d.add_to(0, Type::f16, "ffn_up_shexp 3x5");
-  d.add_to(0, Type::bf16, "ffn_gate_inp_shexp 40, ffn_gate_shexp 40");
+  d.add_to(0, Type::f16, "unknown_matrix 3x5");
+  d.add_to(0, Type::bf16, "unknown_vector 40, attn_q.bias 4096");
   d.add("rope_freqs.weight", Type::f16, {33});  // 132 bytes
   const ModelShape s = d.shape();
-  EXPECT_EQ(s.layers[0].trunk_bytes, plain.layers[0].trunk_bytes + 64 + 192 + 192);
-  EXPECT_EQ(s.layers[0].shared_bytes, 64u + 192 + 192);
+  EXPECT_EQ(s.layers[0].trunk_bytes, plain.layers[0].trunk_bytes + 64 + 192 + 4 * 4096);
+  EXPECT_EQ(s.layers[0].shared_bytes, 0u);
   EXPECT_EQ(s.output_bytes, plain.output_bytes + 192);
 }
 
@@ -484,16 +501,63 @@ TEST(Shape, RefusesDirectoriesThatMakeNoModel) {
   };
   expect_contains(changed([](Directory& d) { d.set("block_count", int64_t{47}); }), "0 to 46");
   expect_contains(changed([](Directory& d) { d.set("block_count", int64_t{49}); }),
-                  "layer 48 has no tensors");
+                  "'blk.48.attn_norm.weight' is missing");
   expect_contains(changed([](Directory& d) { d.set("block_count", int64_t{5000}); }), "4096");
-  expect_contains(changed([](Directory& d) { d.set("expert_count", int64_t{64}); }), "stacks 128");
-  expect_contains(changed([](Directory& d) { d.set("attention.key_length", int64_t{64}); }),
-                  "puts out 512 values");
+  expect_contains(changed([](Directory& d) { d.set("expert_count", int64_t{64}); }),
+                  "'blk.0.ffn_gate_inp.weight' has shape [2048, 128]; expected [2048, 64]");
+  expect_contains(changed([](Directory& d) { d.set("attention.head_count_kv", int64_t{2}); }),
+                  "'blk.0.attn_k.weight' has shape [2048, 512]; expected [2048, 256]");
   expect_contains(changed([](Directory& d) { d.tensors().erase(d.tensors().begin()); }),
                   "'token_embd.weight' is missing");
-  Directory d = qwen3_30b();
-  d.set("nextn_predict_layers", int64_t{48});
-  expect_contains(d.refusal(Errc::bad_file), "nextn_predict_layers");
+  expect_contains(changed([](Directory& d) { d.add_to(-1, Type::f32, "attn_norm 4"); }),
+                  "'blk.-1.attn_norm.weight' belongs to no layer");
+}
+
+// Of the parts that only such architectures have.
+TEST(Shape, RefusesKeysThatMakeNoModel) {
+  struct Case {
+    Directory directory;
+    const char* key;
+    int64_t value;
+    const char* text;
+    Errc code = Errc::unsupported_model;
+  };
+  const auto hybrid = [] { return Directory("qwen35moe", hybrid_keys(40, 256, 8)); };
+  for (Case c : {
+           Case{qwen3_30b(), "expert_count", 0, "expert_count", Errc::bad_file},
+           Case{hybrid(), "nextn_predict_layers", 40, "is 40", Errc::bad_file},
+           Case{hybrid(), "nextn_predict_layers", -1, "is -1", Errc::bad_file},
+           Case{hybrid(), "ssm.inner_size", 4097, "4097; expected 32 value heads of 128"},
+           Case{hybrid(), "ssm.conv_kernel", 0, "is 0", Errc::bad_file},
+           Case{hybrid(), "full_attention_interval", 0, "is 0", Errc::bad_file},
+           Case{hybrid(), "attention.value_length", 128, "128 beside keys of 256"},
+           Case{gpt_oss(), "attention.sliding_window", 0, "is 0", Errc::bad_file},
+           Case{gpt_oss(), "attention.sliding_window_pattern", 0, "is 0", Errc::bad_file},
+           Case{deepseek(false), "rope.dimension_count", 192, "less than the head size 192"},
+           Case{deepseek(false), "leading_dense_block_count", 28, "is 28", Errc::bad_file},
+           Case{deepseek(false), "expert_shared_count", 1 << 20, "is 1048576", Errc::bad_file},
+       }) {
+    c.directory.set(c.key, c.value);
+    if (c.directory.tensors().empty()) c.directory.set("vocab_size", int64_t{100});
+    expect_contains(c.directory.refusal(c.code), c.text, c.key);
+  }
+  const Directory unknown("gemma9", "block_count 2");
+  const std::string text = unknown.refusal();
+  for (const char* part : {"'gemma9' is not known", "qwen3moe", "gpt-oss", "deepseek2"}) {
+    expect_contains(text, part);
+  }
+}
+
+// What plans for a file says of it agrees with who runs it: the same binding asks for both.
+TEST(Shape, ArchitecturesThatCannotRunYetAreRefusedByTheModelAlone) {
+  for (const char* name : {"qwen35moe", "qwen3next", "gpt-oss", "glm4moe", "deepseek2"}) {
+    gguf::Metadata metadata("m.gguf");
+    metadata.set("general.architecture", std::string(name));
+    const model::ConfigReader in(metadata);
+    EXPECT_EQ(model::described_architecture_of(in).name, name);
+    const std::string text = error_of(Errc::unsupported_model, [&] { model::architecture_of(in); });
+    expect_contains(text, cat("'", name, "' is not supported yet"));
+  }
 }
 
 }  // namespace
