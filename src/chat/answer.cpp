@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chat/answer.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -49,22 +48,6 @@ bool is_interrupted(const Listener& listener) {
   return listener.interrupted && listener.interrupted();
 }
 
-// All but the last token of the prompt; false where it was interrupted.
-bool prefill(Session& session, std::span<const TokenId> tokens, const AnswerOptions& options,
-             const Listener& listener) {
-  const auto n_total = static_cast<int>(tokens.size());
-  while (tokens.size() > 1) {
-    const auto next = tokens.first(std::min(options.prefill_piece, tokens.size() - 1));
-    session.append(next);
-    tokens = tokens.subspan(next.size());
-    if (listener.on_progress) {
-      listener.on_progress(n_total - static_cast<int>(tokens.size()), n_total);
-    }
-    if (is_interrupted(listener)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 Answer make_answer(const Responder& with, const HeldPrompt& prompt, const AnswerOptions& options,
@@ -77,33 +60,32 @@ Answer make_answer(const Responder& with, const HeldPrompt& prompt, const Answer
   const Clock::time_point start = Clock::now();
   Clock::time_point first = start;
 
-  // Prefill: what the session does not hold yet.
+  // Prefill: what the session does not hold yet, chunk by chunk.
   const std::span<const TokenId> fresh = prompt.tokens.subspan(prompt.n_held);
   answer.n_prompt = fresh.size();
-  answer.stop_reason = describe(StopReason::callback);
-  if (prefill(with.session, fresh, options, listener)) {
-    GenerateOptions generate;
-    generate.n_tokens = options.n_tokens < 0 ? std::numeric_limits<int>::max() : options.n_tokens;
-    generate.end_tokens = with.model.end_tokens();
+  GenerateOptions generate;
+  generate.prompt = {.progress = listener.on_progress, .should_stop = listener.interrupted};
 
-    // Sampling: the session has computed the newest token; which one follows it?
-    with.chooser.begin(prompt.tokens);
-    generate.choose = [&](std::span<const float> logits) {
-      const TokenId token = with.chooser.choose(logits);
-      if (answer.tokens.empty()) first = Clock::now();
-      return token;
-    };
+  // Decode: token after token, each chosen by the logits of the one before.
+  generate.n_tokens = options.n_tokens < 0 ? std::numeric_limits<int>::max() : options.n_tokens;
+  generate.end_tokens = with.model.end_tokens();
+  with.chooser.begin(prompt.tokens);
+  generate.choose = [&](std::span<const float> logits) {
+    const TokenId token = with.chooser.choose(logits);
+    if (answer.tokens.empty()) first = Clock::now();
+    return token;
+  };
 
-    // Streaming: its bytes go out as text. Then it is computed in its turn.
-    const auto stream = [&](TokenId token) {
-      answer.tokens.push_back(token);
-      const bool goes_on = pipe.push(with.model.tokenizer().piece(token, /*render_special=*/false));
-      return goes_on && !is_interrupted(listener);
-    };
-    answer.stop_reason = describe(with.session.generate(fresh.last(1), generate, stream).reason);
-  }
+  // Streaming: its bytes go out as text before it is computed in its turn.
+  const auto stream = [&](TokenId token) {
+    answer.tokens.push_back(token);
+    const bool goes_on = pipe.push(with.model.tokenizer().piece(token, /*render_special=*/false));
+    return goes_on && !is_interrupted(listener);
+  };
+
+  const GenerateResult result = with.session.generate(fresh, generate, stream);
   pipe.finish();
-  if (pipe.stopped()) answer.stop_reason = "stop";
+  answer.stop_reason = pipe.stopped() ? "stop" : describe(result.reason);
   answer.first_token_seconds = seconds_between(start, first);
   answer.decode_seconds = seconds_between(first, Clock::now());
   return answer;

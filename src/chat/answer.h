@@ -19,7 +19,6 @@ struct AnswerOptions {
   int n_tokens = -1;               // at most; -1: as many as the context holds
   std::vector<std::string> stops;  // texts that end it
   text::ThinkingSplitter::State start = text::ThinkingSplitter::State::undecided;
-  size_t prefill_piece = 512;  // tokens between two looks at `interrupted`
 };
 
 struct Answer {
@@ -38,7 +37,7 @@ struct Answer {
 struct Listener {
   text::ThinkingSplitter::Sink on_text;
   std::function<bool()> interrupted =
-      {};  // asked between pieces of the prompt and after every token
+      {};  // asked before each chunk of the prompt and after every token
   std::function<void(int n_done, int n_total)> on_progress = {};  // tokens of the prompt
 };
 

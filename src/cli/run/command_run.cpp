@@ -157,7 +157,6 @@ ChatOptions chat_options(const RunOptions& options) {
   if (chat.verbose_prompt) dialogue.on_prompt = show_prompt;
   if (options.hide_thinking) chat.show_thinking = ShowThinking::hidden;
   chat.quiet = options.json;
-  dialogue.answer.prefill_piece = static_cast<size_t>(options.model.session.prefill_chunk);
   return chat;
 }
 
