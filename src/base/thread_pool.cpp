@@ -104,11 +104,6 @@ int32_t ThreadPool::Job::n_pieces() const {
   return static_cast<int32_t>(n_pieces);
 }
 
-void ThreadPool::Job::run_piece(int64_t piece, int thread) const {
-  const int64_t begin = piece * grain;
-  call(context, begin, begin + std::min(grain, n - begin), thread);
-}
-
 ThreadPool::ThreadPool(int n_threads) {
   CHECK(n_threads >= 0);
   std::vector<std::vector<int>> homes;  // the CPUs that each thread keeps to
@@ -155,8 +150,9 @@ void ThreadPool::run(const Job& job) {
   n_pieces_ = job.n_pieces();
   if (workers_.empty() || n_pieces_ == 1) {
     const ThreadPool* const outer = std::exchange(inside, this);
-    for (int32_t piece = 0; piece < n_pieces_; ++piece) job_.run_piece(piece, 0);
+    for (int32_t piece = 0; piece < n_pieces_; ++piece) run_piece(piece, 0);
     inside = outer;
+    throw_failure();
     return;
   }
   n_unfinished_.store(n_pieces_, std::memory_order_relaxed);
@@ -171,6 +167,23 @@ void ThreadPool::run(const Job& job) {
   generation_.notify_all();
   take_pieces(0);
   wait_until(n_unfinished_, [](int32_t n) { return n == 0; });
+  throw_failure();
+}
+
+// A worker that let it pass would end the program, and the caller would wait for its piece forever.
+void ThreadPool::run_piece(int64_t piece, int thread) noexcept {
+  const int64_t begin = piece * job_.grain;
+  try {
+    job_.call(job_.context, begin, begin + std::min(job_.grain, job_.n - begin), thread);
+  } catch (...) {
+    const std::lock_guard lock(failing_);
+    if (!failure_) failure_ = std::current_exception();
+  }
+}
+
+// After the last piece: what the bodies left is visible, and nobody writes to it.
+void ThreadPool::throw_failure() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void ThreadPool::work(int thread) {
@@ -194,7 +207,7 @@ void ThreadPool::take_pieces(int thread) {
     while (n_left.load(std::memory_order_relaxed) > 0) {
       const int32_t n_left_before = n_left.fetch_sub(1, std::memory_order_acquire);
       if (n_left_before <= 0) break;
-      job_.run_piece(share_begin(share + 1) - n_left_before, thread);
+      run_piece(share_begin(share + 1) - n_left_before, thread);
       ++n_done;
     }
   }

@@ -4,11 +4,15 @@
 // Every thread has a contiguous share of the pieces, the same one in every loop of that length, and
 // helps with the others' shares when its own is done. Between loops that follow closely the threads
 // stay awake; 200 us after the last they sleep. docs/decisions/0006 has the figures.
+//
+// What a body throws reaches the caller. Where nobody throws that costs next to nothing: an empty
+// piece takes 1.9 ns instead of 1.5 on one thread, and 9.8 ns as before on two.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -30,8 +34,11 @@ class ThreadPool {
   // Calls body(begin, end, thread) until all of [0, n) is covered by pieces of at most `grain`, of
   // which there may be 2^31 - 1; returns when all are done. `thread` is below n_threads() and no
   // two calls at the same time share it. Bodies run in the IEEE mode of floats (no flush to zero),
-  // whatever the caller's is; they must not throw, nor start a loop of the same pool. Calls from
-  // several threads take turns.
+  // whatever the caller's is; they must not start a loop of the same pool. Calls from several
+  // threads take turns.
+  //
+  // Where bodies throw, all pieces are run all the same; then the first exception, by time, is
+  // thrown here, and the others are forgotten.
   template <typename Body>
   void parallel_for(int64_t n, int64_t grain, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
@@ -48,7 +55,6 @@ class ThreadPool {
     void (*call)(void*, int64_t, int64_t, int) = nullptr;
 
     int32_t n_pieces() const;
-    void run_piece(int64_t piece, int thread) const;
   };
 
   // Pieces of one thread's share that nobody has taken yet; below zero where takers came too late.
@@ -60,6 +66,8 @@ class ThreadPool {
   void run(const Job& job);
   void work(int thread);
   void take_pieces(int thread);
+  void run_piece(int64_t piece, int thread) noexcept;
+  void throw_failure();
   int32_t share_begin(int share) const;
 
   std::vector<Share> shares_;  // one per thread; the caller's is the first
@@ -71,6 +79,8 @@ class ThreadPool {
   std::atomic<uint32_t> generation_{0};               // counts the loops, and the end of all
   alignas(64) std::atomic<int32_t> n_unfinished_{0};  // pieces
   alignas(64) std::atomic<bool> stopping_{false};
+  std::mutex failing_;          // held by a body that has thrown
+  std::exception_ptr failure_;  // of the loop that is running
 };
 
 }  // namespace sluice

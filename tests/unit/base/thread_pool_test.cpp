@@ -82,7 +82,7 @@ TEST(ThreadPool, AllThreadsWorkAtTheSameTime) {
     ASSERT_EQ(pool.n_threads(), n_threads);
     Counts calls(static_cast<size_t>(n_threads));
     std::atomic<int> n_arrived{0};
-    const auto deadline = Clock::now() + std::chrono::seconds(60);
+    const auto deadline = Clock::now() + std::chrono::seconds(20);
     pool.parallel_for(n_threads, 1, [&](int64_t, int64_t, int thread) {
       ++calls[static_cast<size_t>(thread)];
       ++n_arrived;
@@ -263,6 +263,98 @@ TEST(ThreadPoolDeathTest, RefusesALoopInsideALoopOfTheSamePoolButNotOfAnother) {
                                    }),
                  "CHECK.*inside");
   }
+}
+
+// Bodies wait for each other, so that every thread has one of them, and is the one that throws in
+// turn; the pieces behind those are run too.
+TEST(ThreadPoolFailure, OfAnyThreadReachesTheCallerAndThePoolGoesOn) {
+  for (const int n_threads : {1, 2, 4}) {
+    ThreadPool pool(n_threads);
+    for (int thrower = 0; thrower < n_threads; ++thrower) {
+      std::atomic<int> n_run{0};
+      std::string text;
+      try {
+        pool.parallel_for(3 * n_threads, 1, [&](int64_t, int64_t, int thread) {
+          const bool is_early = n_run++ < n_threads;
+          while (n_run < n_threads) std::this_thread::yield();
+          if (is_early && thread == thrower) throw Error(Errc::device, cat("thread ", thread));
+        });
+      } catch (const Error& error) {
+        text = error.what();
+      }
+      EXPECT_EQ(text, cat("thread ", thrower)) << "of " << n_threads;
+      EXPECT_EQ(n_run, 3 * n_threads) << "a piece that is left may run in the next loop";
+      std::atomic<int64_t> sum{0};
+      pool.parallel_for(100, 3, [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) sum += i;
+      });
+      EXPECT_EQ(sum, 4950) << "the loop after a failure";
+    }
+  }
+}
+
+TEST(ThreadPoolFailure, OutOfMemoryIsCarriedAsItIs) {
+  for (const int n_threads : {1, 3}) {
+    ThreadPool pool(n_threads);
+    EXPECT_THROW(pool.parallel_for(9, 1, [](int64_t, int64_t, int) { throw std::bad_alloc(); }),
+                 std::bad_alloc);
+    EXPECT_THROW(pool.parallel_for(9, 1, [](int64_t, int64_t, int) { throw 7; }), int);
+  }
+}
+
+// The others throw when the first one's thread has come back for its next piece: then the pool has
+// its exception.
+TEST(ThreadPoolFailure, TheFirstOfSeveralIsTheOneThatIsThrown) {
+  for (const int n_threads : {1, 4}) {
+    ThreadPool pool(n_threads);
+    std::atomic<int> first_thread{-1};
+    std::atomic<bool> is_back{false};
+    std::string text;
+    try {
+      pool.parallel_for(50, 1, [&](int64_t, int64_t, int thread) {
+        int nobody = -1;
+        if (first_thread.compare_exchange_strong(nobody, thread))
+          throw Error(Errc::device, "first");
+        if (first_thread == thread) is_back = true;
+        while (!is_back) std::this_thread::yield();
+        throw Error(Errc::device, "later");
+      });
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    EXPECT_EQ(text, "first") << n_threads << " threads";
+    EXPECT_NO_THROW(pool.parallel_for(50, 1, [](int64_t, int64_t, int) {})) << "kept for later";
+  }
+}
+
+TEST(ThreadPoolFailure, OneCallersStaysItsOwn) {
+  ThreadPool pool(3);
+  std::atomic<int> n_caught{0}, n_foreign{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c) {
+    callers.emplace_back([&, c] {
+      for (int round = 0; round < 200; ++round) {
+        try {
+          pool.parallel_for(7, 1, [&](int64_t begin, int64_t, int) {
+            if (c > 0 && begin == round % 7) throw c;
+          });
+        } catch (const int found) {
+          ++(found == c ? n_caught : n_foreign);
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(n_caught, 400);
+  EXPECT_EQ(n_foreign, 0);
+}
+
+TEST(ThreadPoolFailure, LeavesTheThreadFreeForLoopsOfTheSamePool) {
+  ThreadPool pool(1);
+  EXPECT_THROW(pool.parallel_for(1, 1, [](int64_t, int64_t, int) { throw 1; }), int);
+  int n = 0;
+  pool.parallel_for(1, 1, [&](int64_t, int64_t, int) { ++n; });  // CHECKs that it is in no body
+  EXPECT_EQ(n, 1);
 }
 
 }  // namespace
