@@ -146,7 +146,6 @@ void Experts::run_pieces(Work work) {
                     threads_[static_cast<size_t>(thread)]);
     }
   });
-  pieces_.clear();
 }
 
 // Rows [first, first + n) of gate and up: a whole number of the hidden rows' blocks of 32.
@@ -187,11 +186,13 @@ void Experts::compute(const ExpertsView& experts, std::span<const ExpertPair> pa
   place_groups(experts, a, n_slots);
   routed_.out = out;
   set_inputs(a);
+  pieces_.clear();
   for (int64_t g = 0; g < n_groups_; ++g) {
     const Group& group = groups_[static_cast<size_t>(g)];
     add_pieces(g, group.gate.n_rows, gate_up_rows(group));
   }
   run_pieces(&Experts::gate_up);
+  pieces_.clear();
   for (int64_t g = 0; g < n_groups_; ++g) {
     const Group& group = groups_[static_cast<size_t>(g)];
     add_pieces(g, group.down.n_rows, rows_per_piece(group.n_pairs()));
