@@ -14,6 +14,7 @@
 #include <thread>
 #include <tuple>
 
+#include "base/control_groups.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -117,46 +118,26 @@ uint64_t cache_bytes(const std::string& root, int cpu, int level) {
   }
 }
 
-// CPUs' worth of time that one folder of the first or second version of control groups grants.
-std::optional<double> quota_in(const std::string& folder) {
-  std::optional<int64_t> quota = number_in(folder + "/cpu.cfs_quota_us");
-  std::optional<int64_t> period = number_in(folder + "/cpu.cfs_period_us");
-  if (!quota) {
-    std::ifstream in(folder + "/cpu.max");
+// CPUs' worth of time that one group grants in every period; nothing where it says "max" or -1.
+std::optional<double> quota_in(const GroupFolder& folder) {
+  std::optional<int64_t> quota, period;
+  if (folder.version == 1) {
+    quota = number_in(folder.path + "/cpu.cfs_quota_us");
+    period = number_in(folder.path + "/cpu.cfs_period_us");
+  } else {
+    std::ifstream in(folder.path + "/cpu.max");
     int64_t first = 0, second = 0;
-    if (in >> first >> second) quota = first, period = second;  // else it says "max"
+    if (in >> first >> second) quota = first, period = second;
   }
   if (!quota || !period || *quota <= 0 || *period <= 0) return {};
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-// The least of a group's quota and those of all groups around it. Inside a container the path may
-// be the host's, of which only the mounted end is to be seen here: what is not there is skipped.
-std::optional<double> quota_of_group(const std::string& mount, std::string path) {
-  std::optional<double> least;
-  for (;;) {
-    const auto quota = quota_in(mount + path);
-    if (quota && (!least || *quota < *least)) least = quota;
-    if (path.empty()) return least;
-    path.resize(path.rfind('/'));
-  }
-}
-
-// Our groups stand in lines "<id>:<controllers>:<path>"; the second version names no controllers.
+// The least of our group's quota and those of all groups around it.
 std::optional<double> read_quota(const std::string& root) {
-  const std::string mounts = root + "/sys/fs/cgroup";
   std::optional<double> least;
-  std::ifstream in(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    std::string path = line.substr(second + 1);
-    if (path == "/" || !path.starts_with('/')) path.clear();
-    const bool has_cpu = cat(",", controllers, ",").find(",cpu,") != std::string::npos;
-    if (!has_cpu && !controllers.empty()) continue;
-    const auto quota = quota_of_group(has_cpu ? mounts + "/cpu" : mounts, path);
+  for (const GroupFolder& folder : control_group_folders(root, "cpu")) {
+    const auto quota = quota_in(folder);
     if (quota && (!least || *quota < *least)) least = quota;
   }
   return least;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace sluice {
 
@@ -11,6 +12,9 @@ struct FreeMemory {
   uint64_t bytes = 0;
   bool in_container = false;  // the container's limit is the tighter one
 };
+
+// As the files below root/proc and root/sys say.
+FreeMemory read_free_memory(const std::string& root);
 
 FreeMemory free_memory();
 
