@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -38,7 +40,37 @@ bool is_special(const std::string& path) {
   return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
 }
 
+// The names of open partial files. Global, and without locks, for the sake of signal handlers,
+// which can use neither an object nor a lock. Whoever takes a name out of the list may use the
+// string.
+constexpr size_t kMaxListed = 64;  // a file beyond that is not removed by a signal
+std::array<std::atomic<const char*>, kMaxListed> partial_names{};
+std::atomic<bool> is_ending{false};
+static_assert(std::atomic<const char*>::is_always_lock_free);
+
+[[noreturn]] void wait_for_the_end() {
+  for (;;) ::pause();
+}
+
+// Where the name stands now; -1: the list is full.
+int list_partial(const char* name) {
+  int at = -1;
+  for (size_t i = 0; i < kMaxListed && at < 0; ++i) {
+    const char* none = nullptr;
+    if (partial_names[i].compare_exchange_strong(none, name)) at = static_cast<int>(i);
+  }
+  if (is_ending) wait_for_the_end();
+  return at;
+}
+
 }  // namespace
+
+void remove_partial_files() noexcept {
+  is_ending = true;
+  for (auto& listed : partial_names) {
+    if (const char* name = listed.exchange(nullptr)) ::unlink(name);
+  }
+}
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   const bool direct = is_special(path_);
@@ -46,14 +78,26 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   partial_path_ = direct ? path_ : path_ + ".partial";
   buffer_.reserve(kBufferBytes);
   const int flags = direct ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  if (!direct) listed_ = list_partial(partial_path_.c_str());
   fd_ = ::open(partial_path_.c_str(), flags, 0666);
-  if (fd_ < 0) fail(direct ? "cannot be opened" : "cannot be created");
+  if (fd_ >= 0) return;
+  const int reason = errno;
+  unlist();
+  errno = reason;
+  fail(direct ? "cannot be opened" : "cannot be created");
+}
+
+void OutputFile::unlist() {
+  if (listed_ < 0) return;
+  const auto at = static_cast<size_t>(std::exchange(listed_, -1));
+  if (partial_names[at].exchange(nullptr) == nullptr) wait_for_the_end();  // a handler has taken it
 }
 
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
   ::close(fd_);
   if (!is_direct()) ::unlink(partial_path_.c_str());
+  unlist();
 }
 
 void OutputFile::fail(const char* what) const {
@@ -104,6 +148,7 @@ void OutputFile::commit() {
     // Without it, a power cut after the rename could leave a whole name on half a file.
     if (::fsync(fd_) != 0) fail("cannot be saved to disk");
     if (std::rename(partial_path_.c_str(), path_.c_str()) != 0) fail("cannot be renamed");
+    unlist();
   }
   ::close(std::exchange(fd_, -1));
 }

@@ -1,6 +1,6 @@
 // A file that appears under its name only when it is whole: written as <path>.partial, renamed by
 // commit(), removed when that never comes. What cannot be replaced so (a device, a pipe) is written
-// to directly.
+// to directly. A program that is ended by a signal calls remove_partial_files() in its handler.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -33,6 +33,7 @@ class OutputFile {
   void commit();
 
  private:
+  void unlist();
   void flush();
   void write_out(std::span<const std::byte> bytes);
   [[noreturn]] void fail(const char* what) const;
@@ -44,6 +45,12 @@ class OutputFile {
   std::vector<std::byte> buffer_;
   uint64_t bytes_written_ = 0;  // the buffer's included
   int fd_ = -1;                 // -1 after commit()
+  int listed_ = -1;             // where remove_partial_files() finds it; -1: nowhere
 };
+
+// Removes the partial files of all open OutputFiles. For the handler of a signal that ends the
+// process, and safe to call in one. The process must end after it: a thread that then creates,
+// commits or destroys an OutputFile waits for that.
+void remove_partial_files() noexcept;
 
 }  // namespace sluice

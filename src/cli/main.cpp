@@ -2,17 +2,17 @@
 // standard error and an exit code: 1 for what went wrong, 2 for flags that make no sense.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/standard_output.h"
 #include "cli/terminal/terminal_text.h"
 
 namespace {
@@ -24,6 +24,20 @@ constexpr std::array<std::array<std::string_view, 2>, 4> kSpellings = {{
     {"-ngl", "--n-gpu-layers"},
     {"-np", "--parallel"},
 }};
+
+// In the same words in README.md and docs/placement.md; tests/docs_test.py compares them.
+constexpr const char* kPromises = R"(
+One answer, wherever it runs
+For the same trunk device and trunk split, the logits are bit-for-bit the same whatever the expert placement is: no
+expert in VRAM, some, all, moved in mid-run, prefetched or not. Three promises, and no more:
+
+1. Experts: input quantisation, row dots, SwiGLU and combine are bit-equal on every device, for any number of rows.
+   Projections and logits use the same row dots and are bit-equal too.
+2. Rows: with 1 to 16 rows in a step a row's bytes do not depend on the other rows, on any device. In wider steps that
+   holds for experts and projections; attention may take another kernel there.
+3. Attention, norms and router on a GPU are within derived bounds of the CPU's, not bit-equal. So moving trunk layers
+   (-ngl) between CPU and GPU changes bits; on the RAM device it does not.
+)";
 
 std::vector<std::string> arguments(int argc, char** argv) {
   std::vector<std::string> args;
@@ -48,6 +62,7 @@ int run(int argc, char** argv) {
   CLI::App app("Mixture-of-Experts language models larger than the GPU's memory");
   app.name("sluice");
   app.require_subcommand(1);
+  app.footer(kPromises);
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
   sluice::cli::add_run(app);
   sluice::cli::add_plan(app);
@@ -70,21 +85,13 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-// What was printed may have gone into a buffer only; whether anybody took it shows here.
-void flush_output() {
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw sluice::Error(
-      sluice::Errc::bad_request,
-      sluice::cat("standard output cannot be written (", std::generic_category().message(errno),
-                  "); expected a place with enough room, and a reader"));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
+  sluice::cli::remove_partial_files_on_signals();
   try {
     const int code = run(argc, argv);
-    flush_output();
+    sluice::cli::require_output();  // what was printed may have gone into a buffer only
     return code;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "sluice: error: out of memory; use a smaller context (-c) or model\n");

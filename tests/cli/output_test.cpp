@@ -128,15 +128,42 @@ TEST_F(Output, IntoAClosedPipeWithoutTheSignalIsAnError) {
   EXPECT_NE(outcome.err.find("standard output cannot be written"), std::string::npos) << outcome;
 }
 
+// Every command that prints, each in all its ways: what was lost is an error that says why.
 TEST_F(Output, ThatNobodyCouldReadIsNoSuccess) {
-  const std::string model = " -m " + source + " --tokens 1,2";
-  for (const std::string& command :
-       {" logits" + model, " logits --json" + model, " run -n 3" + model,
-        " run --json -n 3" + model, " inspect " + source, std::string(" --help"),
-        std::string(" --version")}) {
+  const std::string model = " -m " + source;
+  const std::string tokens = model + " --tokens 1,2";
+  const std::string answer = " run --raw -n 20" + model;
+  write_file(dir / "text", std::string(64, 'a'));
+  const std::string text = model + " -c 32 -f " + (dir / "text");
+  for (const std::string& command : {" logits" + tokens,
+                                     " logits --json" + tokens,
+                                     " run -n 3" + tokens,
+                                     " run --json -n 3" + tokens,
+                                     answer + " -p a",
+                                     answer + " --json -p a",
+                                     answer + " --expert-stats-json - -p a",
+                                     " inspect " + source,
+                                     " inspect --json " + source,
+                                     " tokenize -p a" + model,
+                                     " tokenize --json -p a" + model,
+                                     " perplexity" + text,
+                                     " perplexity --json" + text,
+                                     " plan" + model,
+                                     " plan --json" + model,
+                                     std::string(" simulate --generate 10"),
+                                     std::string(" simulate --json --generate 10"),
+                                     " synth --layers 1 " + (dir / "s"),
+                                     " synth --json --layers 1 " + (dir / "s"),
+                                     " quantize " + source + " " + (dir / "q") + " F16",
+                                     " quantize --json " + source + " " + (dir / "q") + " F16",
+                                     " bench --device sim --json -p 4 -n 2 -r 1 -d 0" + model,
+                                     std::string(" --help"),
+                                     std::string(" run --help"),
+                                     std::string(" --version")}) {
     const Outcome outcome =
         in_shell("exec " + std::string(SLUICE_BINARY) + command + " >/dev/full");
-    EXPECT_TRUE(refused(outcome, {"standard output cannot be written", "No space left"}));
+    EXPECT_TRUE(refused(outcome, {"standard output cannot be written", "No space left"}))
+        << command;
   }
 }
 

@@ -47,7 +47,8 @@ inline std::ostream& operator<<(std::ostream& to, const Outcome& outcome) {
 struct ProcessOptions {
   std::chrono::seconds timeout{100};
   std::vector<std::pair<std::string, std::string>> environment;  // added to the test's own
-  std::function<void()> in_child;  // between fork and exec: limits and the like
+  std::function<void()> in_child;        // between fork and exec: limits and the like
+  std::function<void(pid_t)> meanwhile;  // in the test, before the child's outputs are read
 };
 
 namespace process_detail {
@@ -118,6 +119,7 @@ inline Outcome run_process(const std::vector<std::string>& argv,
   if (child == 0) process_detail::become(argv, options, out.ends[1], err.ends[1]);
   out.close_end(1);
   err.close_end(1);
+  if (options.meanwhile) options.meanwhile(child);
 
   bool in_time = process_detail::read_both(out, err, outcome, deadline);
   int status = 0;

@@ -20,6 +20,7 @@
 #include "cli/flags/model_options.h"
 #include "cli/flags/sampling_flags.h"
 #include "cli/run/chat.h"
+#include "cli/terminal/standard_output.h"
 #include "cli/terminal/terminal_text.h"
 
 namespace sluice::cli {
@@ -173,9 +174,11 @@ void run(const RunOptions& options) {
     return watch.finish(stderr, session);
   }
   const chat::Answer answer = options.raw ? chat.complete(prompt) : chat.ask(prompt);
+  require_output();  // a failed write ends an answer as Ctrl-C does
   print_answer(options, answer, session);
   watch.finish(stderr, session);
-  if (answer.was_interrupted() && std::fflush(stdout) == 0) end_by_interrupt();
+  require_output();
+  if (answer.was_interrupted()) end_by_interrupt();
 }
 
 // --tokens takes ids, prints ids and is greedy: of the flags about text and choosing, it has a use

@@ -7,11 +7,20 @@
 #include <csignal>
 #include <initializer_list>
 
+#include "base/output_file.h"
+
 namespace sluice::cli {
 namespace {
 
 // A signal handler has no other way to say something than a global.
 volatile std::sig_atomic_t n_presses = 0;
+
+// Returns where the signal is blocked, as in its own handler: it then ends the program after that.
+void end_by(int signal) {
+  remove_partial_files();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 void on_interrupt(int) {
   n_presses = n_presses + 1;
@@ -25,16 +34,28 @@ void on_interrupt(int) {
 
 }  // namespace
 
+void remove_partial_files_on_signals() {
+  for (const int signal : {SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM}) {
+    struct sigaction action = {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = end_by;
+    sigemptyset(&action.sa_mask);
+    sigaction(signal, &action, nullptr);
+  }
+}
+
 InterruptGuard::InterruptGuard() {
   n_presses = 0;
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   action.sa_flags = SA_RESTART;  // or a press during a write would look like a broken output
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGINT, &action, &before_);
 }
 
-InterruptGuard::~InterruptGuard() { std::signal(SIGINT, SIG_DFL); }
+InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
 
 bool InterruptGuard::take() {
   const bool pressed = n_presses > 0;
@@ -51,9 +72,6 @@ MainThreadSignals::MainThreadSignals() {
 
 MainThreadSignals::~MainThreadSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-void end_by_interrupt() {
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);
-}
+void end_by_interrupt() { end_by(SIGINT); }
 
 }  // namespace sluice::cli

@@ -1,11 +1,17 @@
-// Signals. Ctrl-C while the program works: the first press asks the work to stop, and while nothing
-// has taken notice the second ends the program as usual.
+// Signals. Those that end the program do so without leaving half-written files behind. Ctrl-C while
+// an answer is made: the first press asks it to stop, and a second one ends the program if nothing
+// has taken notice of the first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <csignal>
 
 namespace sluice::cli {
+
+// From now on a signal that ends the program (SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM) first
+// removes the files that are being written (base/output_file.h). One that whoever started us chose
+// to ignore stays ignored, as nohup does with SIGHUP.
+void remove_partial_files_on_signals();
 
 // Catches SIGINT as long as it lives. One at a time.
 class InterruptGuard {
@@ -17,6 +23,9 @@ class InterruptGuard {
 
   // Whether Ctrl-C was pressed since the last call.
   bool take();
+
+ private:
+  struct sigaction before_;
 };
 
 // Threads that begin while this lives leave the signals of a terminal's changes to the main thread.
@@ -32,7 +41,8 @@ class MainThreadSignals {
   sigset_t before_;
 };
 
-// Ends the program as a Ctrl-C that nobody caught does, so that a script that runs it stops too.
+// Ends the program as a Ctrl-C outside an InterruptGuard does, so that a script that runs it stops
+// too.
 void end_by_interrupt();
 
 }  // namespace sluice::cli
