@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/terminal/interrupt.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -22,13 +23,19 @@ void end_by(int signal) {
   std::raise(signal);
 }
 
+// Thinking may be half printed, dimmed. Not where the terminal takes no output (Ctrl-S): the write
+// would wait, and the program with it.
+void reset_colour() {
+  constexpr char kUsualColour[] = "\x1b[0m";
+  pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+  if (isatty(STDOUT_FILENO) != 1 || poll(&out, 1, 0) != 1) return;
+  [[maybe_unused]] const auto n = write(STDOUT_FILENO, kUsualColour, sizeof(kUsualColour) - 1);
+}
+
 void on_interrupt(int) {
   n_presses = n_presses + 1;
   if (n_presses < 2) return;
-  constexpr char kUsualColour[] = "\x1b[0m";  // thinking may be on its way, dimmed
-  if (isatty(STDOUT_FILENO) == 1) {
-    [[maybe_unused]] const auto n = write(STDOUT_FILENO, kUsualColour, sizeof(kUsualColour) - 1);
-  }
+  reset_colour();
   end_by_interrupt();  // when this handler returns
 }
 
