@@ -35,7 +35,7 @@ ShardName first_shard_name(const Metadata& metadata, int64_t count) {
     fail(path, "the file's name says ", name->count, " shards, its key ", kSplitCount, " says ",
          count, "; expected the same number: give the shards their original names");
   }
-  const int64_t number = metadata.get_int(kSplitNo) + 1;
+  const int64_t number = metadata.get_int(kSplitNo, {0, kMaxShards}) + 1;
   if (number != 1) {
     fail(path, "this is shard ", number, " of ", count, "; expected the first shard: pass ",
          name->with_number(1).path());

@@ -168,6 +168,15 @@ TEST(ModelFile, RefusesShardsThatDisagree) {
                "key 'split.no' is of type string; expected an integer");
 }
 
+TEST(ModelFile, RefusesShardNumbersThatNoFileHas) {
+  for (const int64_t no : {int64_t{-1}, int64_t{65536}, std::numeric_limits<int64_t>::max(),
+                           std::numeric_limits<int64_t>::min()}) {
+    const std::string text = error_after(0, [&](Writer& w) { w.metadata().set("split.no", no); });
+    EXPECT_PRED2(contains, text, cat("'split.no' is ", no));
+    EXPECT_PRED2(contains, text, "from 0 to 65535");
+  }
+}
+
 TEST(ModelFile, RefusesAWrongTotalOfTensors) {
   const std::string text =
       error_after(0, [](Writer& w) { w.metadata().set("split.tensors.count", int32_t{4}); });

@@ -265,6 +265,28 @@ TEST(Writer, RefusesDeclarationsThatNoReaderWouldAccept) {
                "is 48");
 }
 
+// Each of them fits, and so do two; three do not, and eight would be 2^64 bytes, which are none.
+TEST(Writer, RefusesTensorsThatTogetherAreTooLong) {
+  constexpr int64_t kLong = int64_t{1} << 61;
+  const TempDir dir;
+  for (const int n_tensors : {1, 2, 3, 8, 9}) {
+    const auto begin = [&] {
+      Writer writer(dir / "m.gguf");
+      for (int i = 0; i < n_tensors; ++i) {
+        writer.add_tensor(cat("t", i), *quant::find_type_info(24), {kLong});
+      }
+      writer.begin();
+    };
+    if (n_tensors <= 2) {
+      EXPECT_NO_THROW(begin()) << n_tensors;
+    } else {
+      const std::string text = error_of(begin);
+      EXPECT_PRED2(contains, text, "tensor 't2' of 2305843009213693952 bytes");
+      EXPECT_PRED2(contains, text, "expected at most 4611686018427387904 bytes");
+    }
+  }
+}
+
 TEST(Writer, SaysWhenAndWhyTheDiskRefuses) {
   const TempDir dir;
   std::filesystem::create_symlink("/dev/full", dir / "m.gguf.partial");

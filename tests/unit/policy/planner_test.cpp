@@ -369,6 +369,28 @@ TEST(Planner, RefusesAKvTypeThatTheHeadsDoNotFit) {
   EXPECT_EQ(make_plan(model, desktop(), wishes).work.k_type, KvType::f16);
 }
 
+// Keys of 128 and values of 80: each is measured by its own type.
+TEST(Planner, RefusesAKvTypeThatOnlyOneOfKeysAndValuesDoesNotFit) {
+  for (const bool keys_fit : {true, false}) {
+    ModelShape model = qwen3_30b();
+    LayerShape& odd = model.layers.back();  // in a single layer
+    odd.k_head_dim = keys_fit ? 128 : 80;
+    odd.v_head_dim = keys_fit ? 80 : 128;
+    for (const KvType type : {KvType::q8_0, KvType::q4_0}) {
+      Wishes wishes;
+      (keys_fit ? wishes.k_type : wishes.v_type) = type;
+      EXPECT_NO_THROW(make_plan(model, desktop(), wishes)) << keys_fit;
+      (keys_fit ? wishes.v_type : wishes.k_type) = type;
+      EXPECT_TRUE(says(refusal(model, desktop(), wishes, Errc::bad_request), {"have 80", "f16"}));
+    }
+    Wishes wishes;
+    wishes.may_quantise_kv = true;
+    const Plan plan = make_plan(model, desktop(), wishes);
+    EXPECT_EQ(plan.work.k_type, KvType::f16) << keys_fit;
+    EXPECT_EQ(plan.work.v_type, KvType::f16) << keys_fit;
+  }
+}
+
 TEST(Planner, RefusesNumbersThatMakeNoSense) {
   const auto with = [](auto change) {
     Wishes wishes;
