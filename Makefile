@@ -1,48 +1,58 @@
-# `make run` and `make test` are all a fresh Debian 12 needs; both first install what is missing of packages.txt.
+# `make run` and `make test` are all a fresh Debian 12 needs. Each target first installs what it lacks (packages.txt).
 
 jobs ?= $(shell nproc)
 sluice := build/release/src/sluice
-configure := cmake --preset release -DSLUICE_PARITY=ON
 
-.PHONY: run test lint tsan soak fuzz packages release dev clean
+.PHONY: run test check lint tsan soak fuzz clean
 
-# Builds the program and chats with a demo model, after a first question to show how.
-run: packages
-	$(configure) && cmake --build --preset release --target sluice
+# Builds the program and chats with a demo model, after a first question to show how. Needs nothing of the tests.
+run:
+	@tools/install-packages run
+	test -f build/release/build.ninja || cmake --preset release -DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF
+	cmake --build --preset release --target sluice
 	$(sluice) run -p "What is 17 + 25?"
 	$(sluice) run
 
-# Everything without sanitizers, llama.cpp as the judge included; then all but that under ASan and UBSan.
-test: release dev
+# The release build and every test, those against other people's programs included.
+test:
+	@tools/install-packages run test
+	cmake --preset release -DSLUICE_UNITY=ON -DSLUICE_TESTS=ON -DSLUICE_PARITY=ON
+	cmake --build --preset release
 	ctest --preset release -j $(jobs)
+
+# The tests under ASan and UBSan, with the inputs that fuzzing has found, and lint of what changed since `base`
+# (without one: since the branch left main, on main itself since the commit before).
+base ?=
+check:
+	@tools/install-packages run test check
+	tools/lint --changed $(base)
+	cmake --preset dev && cmake --build --preset dev
 	ctest --preset dev -j $(jobs)
 
+# clang-format and clang-tidy over everything, and clang's own warnings.
+lint:
+	@tools/install-packages
+	tools/lint
+	cmake --preset fuzz && cmake --build --preset fuzz
+
 # Threads under TSan.
-tsan: packages
+tsan:
+	@tools/install-packages run test
 	cmake --preset tsan && cmake --build --preset tsan
 	ctest --preset tsan -j $(jobs) -R '^(unit_base|unit_backend|unit_engine|model_tests)'
 
 # 200 requests in half an hour on the RAM device: memory must stay flat.
-soak: packages
-	$(configure) && cmake --build --preset release --target soak
+soak:
+	@tools/install-packages run test
+	cmake --preset release -DSLUICE_TESTS=ON && cmake --build --preset release --target soak
 	build/release/tests/soak models/demo-attn.gguf 1800 200
-
-# clang-format, clang-tidy, and clang's own warnings.
-lint: release
-	tools/lint build/release
-	cmake --preset fuzz && cmake --build --preset fuzz
 
 # Each fuzzer for `seconds`; what they find belongs into tests/fuzz/corpus.
 seconds ?= 600
-fuzz: packages
+fuzz:
+	@tools/install-packages run test fuzz
 	cmake --preset fuzz && cmake --build --preset fuzz
 	tests/fuzz/run.sh build/fuzz/tests/fuzz $(seconds)
 
-release: packages
-	$(configure) && cmake --build --preset release
-dev: packages
-	cmake --preset dev && cmake --build --preset dev
-packages:
-	@tools/install-packages
 clean:
 	rm -rf build
