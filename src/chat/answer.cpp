@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chat/answer.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -45,53 +44,48 @@ class TextPipe {
   text::ThinkingSplitter splitter_;
 };
 
-// All but the last token of the prompt; false where it was interrupted.
-bool prefill(Session& session, std::span<const TokenId> tokens, size_t piece,
-             const std::function<bool()>& interrupted) {
-  while (tokens.size() > 1) {
-    const auto next = tokens.first(std::min(piece, tokens.size() - 1));
-    session.append(next);
-    tokens = tokens.subspan(next.size());
-    if (interrupted()) return false;
-  }
-  return true;
+bool is_interrupted(const Listener& listener) {
+  return listener.interrupted && listener.interrupted();
 }
 
 }  // namespace
 
-Answer make_answer(Session& session, const TextModel& model, Chooser& chooser,
-                   std::span<const TokenId> prompt, size_t n_held, const AnswerOptions& options,
+Answer make_answer(const Responder& with, const HeldPrompt& prompt, const AnswerOptions& options,
                    const Listener& listener) {
   Answer answer;
-  const std::span<const TokenId> fresh = prompt.subspan(n_held);
-  answer.n_prompt = fresh.size();
   TextPipe pipe(options, [&](bool is_thinking, std::string_view text) {
     (is_thinking ? answer.thinking : answer.text) += text;
     listener.on_text(is_thinking, text);
   });
-  chooser.begin(prompt);
-
-  GenerateOptions generate;
-  generate.n_tokens = options.n_tokens < 0 ? std::numeric_limits<int>::max() : options.n_tokens;
-  generate.end_tokens = model.end_tokens();
   const Clock::time_point start = Clock::now();
   Clock::time_point first = start;
+
+  // Prefill: what the session does not hold yet, chunk by chunk.
+  const std::span<const TokenId> fresh = prompt.tokens.subspan(prompt.n_held);
+  answer.n_prompt = fresh.size();
+  GenerateOptions generate;
+  generate.prompt = {.progress = listener.on_progress, .should_stop = listener.interrupted};
+
+  // Decode: token after token, each chosen by the logits of the one before.
+  generate.n_tokens = options.n_tokens < 0 ? std::numeric_limits<int>::max() : options.n_tokens;
+  generate.end_tokens = with.model.end_tokens();
+  with.chooser.begin(prompt.tokens);
   generate.choose = [&](std::span<const float> logits) {
-    const TokenId token = chooser.choose(logits);
+    const TokenId token = with.chooser.choose(logits);
     if (answer.tokens.empty()) first = Clock::now();
     return token;
   };
-  answer.stop_reason = describe(StopReason::callback);
-  if (prefill(session, fresh, options.prefill_piece, listener.interrupted)) {
-    const auto result = session.generate(fresh.last(1), generate, [&](TokenId token) {
-      answer.tokens.push_back(token);
-      const std::string piece = model.tokenizer().piece(token, /*render_special=*/false);
-      return pipe.push(piece) && !listener.interrupted();
-    });
-    answer.stop_reason = describe(result.reason);
-  }
+
+  // Streaming: its bytes go out as text before it is computed in its turn.
+  const auto stream = [&](TokenId token) {
+    answer.tokens.push_back(token);
+    const bool goes_on = pipe.push(with.model.tokenizer().piece(token, /*render_special=*/false));
+    return goes_on && !is_interrupted(listener);
+  };
+
+  const GenerateResult result = with.session.generate(fresh, generate, stream);
   pipe.finish();
-  if (pipe.stopped()) answer.stop_reason = "stop";
+  answer.stop_reason = pipe.stopped() ? "stop" : describe(result.reason);
   answer.first_token_seconds = seconds_between(start, first);
   answer.decode_seconds = seconds_between(first, Clock::now());
   return answer;

@@ -16,10 +16,9 @@
 namespace sluice::chat {
 
 struct AnswerOptions {
-  int n_tokens = -1;  // at most; -1: as many as the context holds
-  std::vector<std::string> stops;
+  int n_tokens = -1;               // at most; -1: as many as the context holds
+  std::vector<std::string> stops;  // texts that end it
   text::ThinkingSplitter::State start = text::ThinkingSplitter::State::undecided;
-  size_t prefill_piece = 512;  // tokens between two looks at `interrupted`
 };
 
 struct Answer {
@@ -34,16 +33,30 @@ struct Answer {
   bool was_interrupted() const { return stop_reason == "interrupt"; }
 };
 
-// Where the text goes as it comes, and who may end it.
+// Who hears of an answer while it is made, and may end it. All but on_text may be empty.
 struct Listener {
   text::ThinkingSplitter::Sink on_text;
-  std::function<bool()> interrupted;  // asked after every token
+  std::function<bool()> interrupted =
+      {};  // asked before each chunk of the prompt and after every token
+  std::function<void(int n_done, int n_total)> on_progress = {};  // tokens of the prompt
 };
 
-// Continues a session whose text is the first n_held tokens of the prompt. At least one token must
-// be left to compute.
-Answer make_answer(Session& session, const TextModel& model, Chooser& chooser,
-                   std::span<const TokenId> prompt, size_t n_held, const AnswerOptions& options,
+// What an answer is made with; all of it outlives the call.
+struct Responder {
+  Session& session;
+  const TextModel& model;
+  Chooser& chooser;
+};
+
+// A prompt, of which the session holds the first n_held tokens; at least one is left to compute.
+struct HeldPrompt {
+  std::span<const TokenId> tokens;
+  size_t n_held = 0;
+};
+
+// Computes the prompt and continues it: prefill, then choose, show and compute one token after the
+// other until something ends the answer.
+Answer make_answer(const Responder& with, const HeldPrompt& prompt, const AnswerOptions& options,
                    const Listener& listener);
 
 // length, end_of_text, context_full or interrupt

@@ -42,11 +42,16 @@ text::ChatTemplate read_template(const gguf::Metadata& metadata) {
 
 }  // namespace
 
+std::string Prompt::shown() const {
+  return is_marked ? text::ControlMarks::without_marks(text) : text;
+}
+
 TextModel::TextModel(const std::string& path, Use use)
     : TextModel(gguf::ModelFile::open(path).metadata(), use) {}
 
 TextModel::TextModel(const gguf::Metadata& metadata, Use use)
     : tokenizer_(model_file::read_tokenizer_data(metadata)),
+      marks_(tokenizer_),
       sampling_defaults_(model_file::read_sampling_defaults(metadata)) {
   const auto never = tokenizer_.suppress_tokens();
   sampling_defaults_.suppressed.assign(never.begin(), never.end());
@@ -62,12 +67,14 @@ std::string TextModel::text_of(std::optional<TokenId> id) const {
   return id ? tokenizer_.token_text(*id) : "";
 }
 
-std::string TextModel::render(text::ChatInput input) const {
+Prompt TextModel::render(text::ChatInput input, Messages messages) const {
   CHECK(chat_template_);
+  const bool is_marked = messages == Messages::text;
+  if (is_marked) marks_.mark(input);
   input.bos_token = text_of(tokenizer_.bos());
   input.eos_token = text_of(tokenizer_.eos());
   input.now = local_now();
-  return chat_template_->render(input);
+  return {.text = chat_template_->render(input), .is_marked = is_marked};
 }
 
 std::vector<TokenId> TextModel::encode(const std::string& text, text::EncodeOptions options) const {
@@ -76,10 +83,11 @@ std::vector<TokenId> TextModel::encode(const std::string& text, text::EncodeOpti
   return tokens;
 }
 
-std::vector<TokenId> TextModel::encode_prompt(const std::string& prompt) const {
+std::vector<TokenId> TextModel::encode_prompt(const Prompt& prompt) const {
   const std::string bos = text_of(tokenizer_.bos());
-  const bool has_bos = !bos.empty() && prompt.starts_with(bos);
-  return encode(prompt, {.add_special = !has_bos, .parse_special = true});
+  const bool has_bos = !bos.empty() && prompt.text.starts_with(bos);
+  const std::string_view mark = prompt.is_marked ? text::ControlMarks::kMark : std::string_view();
+  return encode(prompt.text, {.add_special = !has_bos, .parse_special = true, .mark = mark});
 }
 
 std::vector<TokenId> TextModel::encode_plain(const std::string& text) const {

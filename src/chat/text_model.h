@@ -11,10 +11,20 @@
 #include "gguf/metadata.h"
 #include "sampler/options.h"
 #include "text/chat_template.h"
+#include "text/control_marks.h"
 #include "text/grammar/token_trie.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace sluice::chat {
+
+// What a model is given, as text. In a chat, the texts of the messages hold marks wherever they
+// might be read as control tokens (text/control_marks.h).
+struct Prompt {
+  std::string text;
+  bool is_marked = false;
+
+  std::string shown() const;  // without marks
+};
 
 class TextModel {
  public:
@@ -31,13 +41,16 @@ class TextModel {
   std::vector<TokenId> end_tokens() const;
   const sampler::SamplerOptions& sampling_defaults() const { return sampling_defaults_; }
 
+  // Whether control tokens that people write in messages count as such, or are text.
+  enum class Messages { text, control_tokens };
+
   // The prompt for a conversation; the texts of bos and eos and the present time are filled in.
   // Throws Errc::bad_request where the template refuses the conversation.
-  std::string render(text::ChatInput input) const;
+  Prompt render(text::ChatInput input, Messages messages = Messages::text) const;
 
   // The tokens of a text to be continued: control tokens in it count as such, bos is not added
   // twice, and eos never.
-  std::vector<TokenId> encode_prompt(const std::string& prompt) const;
+  std::vector<TokenId> encode_prompt(const Prompt& prompt) const;
   // Those of a text to be scored: here control tokens are text like any other.
   std::vector<TokenId> encode_plain(const std::string& text) const;
 
@@ -51,6 +64,7 @@ class TextModel {
 
   text::Tokenizer tokenizer_;
   std::optional<text::ChatTemplate> chat_template_;
+  text::ControlMarks marks_;
   sampler::SamplerOptions sampling_defaults_;
 };
 

@@ -1,5 +1,5 @@
 // XTC ("exclude top choices"): now and then drops all likely tokens but the least likely of them,
-// so that the text leaves its beaten track. Whether it is time to is the sampler's draw.
+// so that the text becomes less predictable. The sampler draws whether it applies to this token.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

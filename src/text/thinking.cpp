@@ -93,6 +93,10 @@ void ThinkingSplitter::finish() {
   give_answer();
 }
 
+bool begins_with_thinking_tag(std::string_view text) {
+  return text.starts_with(kOpen) || text.starts_with(kClose);
+}
+
 bool ends_inside_thinking(std::string_view prompt) {
   prompt = prompt.substr(0, prompt.find_last_not_of(kWhiteSpace) + 1);
   return prompt.ends_with(kOpen);

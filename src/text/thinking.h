@@ -39,6 +39,9 @@ class ThinkingSplitter {
   bool thought_ = false;  // there was such a block
 };
 
+// Whether the text begins with <think> or </think>.
+bool begins_with_thinking_tag(std::string_view text);
+
 // Whether a rendered prompt ends with an open thinking block, and what closes it again, empty.
 bool ends_inside_thinking(std::string_view prompt);
 inline constexpr std::string_view kNoThoughts = "\n</think>\n\n";

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace sluice::text {
 namespace {
@@ -60,6 +61,13 @@ size_t valid_utf8_length(std::string_view bytes) {
     at += unit.n_bytes;
   }
   return at;
+}
+
+void require_utf8(std::string_view text, std::string_view what) {
+  const size_t n_valid = valid_utf8_length(text);
+  if (n_valid == text.size()) return;
+  throw Error(Errc::bad_request,
+              cat(what, " is not valid UTF-8 from byte ", n_valid, " on; expected text in UTF-8"));
 }
 
 }  // namespace sluice::text

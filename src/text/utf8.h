@@ -27,4 +27,7 @@ Utf8Unit next_utf8(std::string_view bytes);
 // The bytes of the longest beginning that is valid throughout.
 size_t valid_utf8_length(std::string_view bytes);
 
+// Throws Errc::bad_request, with `what` and the place, unless the text is valid UTF-8.
+void require_utf8(std::string_view text, std::string_view what);
+
 }  // namespace sluice::text

@@ -116,7 +116,7 @@ TEST(HugeContext, IsRefusedOrHarmless) {
 }
 
 Outcome run_in_one_gib(const Args& args) {
-  return run_sluice(args, {.timeout = std::chrono::seconds(30), .in_child = [] {
+  return run_sluice(args, {.timeout = std::chrono::seconds(100), .in_child = [] {
                              const rlimit limit{kGiB, kGiB};
                              if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(99);
                            }});

@@ -55,6 +55,26 @@ class Terminal:
         """What the screen shows, without the empty lines at the end."""
         return self.run("capture-pane", "-p", *flags).rstrip("\n").split("\n")
 
+    def chat_pid(self):
+        """Of the program that runs in the foreground of the shell."""
+        shell = self.run("list-panes", "-F", "#{pane_pid}").strip()
+        with open(f"/proc/{shell}/task/{shell}/children", encoding="ascii") as children:
+            return int(children.read())
+
+    def wait_until_taken(self, number):
+        """Until no such signal is pending: a second one before that would be one with the first."""
+        def is_pending(line):
+            return line.startswith(("SigPnd:", "ShdPnd:")) and int(line.split()[1], 16) >> (number - 1) & 1
+
+        pid = self.chat_pid()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            with open(f"/proc/{pid}/status", encoding="ascii") as status:
+                if not any(is_pending(line) for line in status):
+                    return
+            time.sleep(0.01)
+        raise Failure(f"signal {number} stays pending")
+
     def is_editing(self):
         """Whether the line editor reads. It prompts first: what is typed between shows up twice."""
         tty = os.open(self.run("list-panes", "-F", "#{pane_tty}").strip(), os.O_RDWR | os.O_NOCTTY)
@@ -125,6 +145,10 @@ class Terminal:
         self.enter("/save chat.json")
         self.wait(lambda lines: lines[-1] == ">" and lines[-2].endswith("messages saved"), "saved")
         return [m["content"] for m in json.loads(self.read("chat.json")) if m["role"] == "user"]
+
+    def check_asked(self, expected):
+        asked = self.asked()
+        check(asked == expected, f"asked {asked}")
 
     def start_endless_answer(self, line):
         self.enter(line)

@@ -8,7 +8,6 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "text/utf8.h"
 
 namespace sluice::cli {
 namespace {
@@ -35,13 +34,6 @@ std::string read_text_file(const std::string& path) {
                                                              std::fclose);
   if (!file) fail(path, "opened");
   return read_all(file.get(), path);
-}
-
-void require_utf8(std::string_view text, std::string_view what) {
-  const size_t n_valid = text::valid_utf8_length(text);
-  if (n_valid == text.size()) return;
-  throw Error(Errc::bad_request,
-              cat(what, " is not valid UTF-8 from byte ", n_valid, " on; expected text in UTF-8"));
 }
 
 }  // namespace sluice::cli

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <iterator>
-#include <random>
+#include <utility>
 
 #include "base/error.h"
+#include "chat/sampling.h"
 #include "cli/files/text_file.h"
 #include "sampler/parameters.h"
 #include "text/grammar/gbnf.h"
@@ -43,20 +43,6 @@ sampler::LogitBias parse_bias(const std::string& text) {
   }
   throw Error(Errc::bad_request,
               cat("logit bias '", text, "'; expected a token id and an amount, such as 15043-inf"));
-}
-
-// DRY compares tokens, so its breakers are needed as tokens too.
-std::vector<std::vector<TokenId>> encode_breakers(const text::Tokenizer& tokenizer,
-                                                  const std::vector<std::string>& given) {
-  std::vector<std::string> texts = given;
-  if (texts.empty())
-    texts.assign(std::begin(sampler::kDryBreakers), std::end(sampler::kDryBreakers));
-  std::vector<std::vector<TokenId>> breakers;
-  for (const std::string& t : texts) {
-    auto ids = tokenizer.encode(t, {.add_special = false, .parse_special = false});
-    if (!ids.empty()) breakers.push_back(std::move(ids));
-  }
-  return breakers;
 }
 
 }  // namespace
@@ -108,13 +94,7 @@ sampler::SamplerOptions SamplingFlags::resolve(const chat::TextModel& model) con
   if (seed) mine.seed = static_cast<uint32_t>(*seed);  // -1 is kRandomSeed
   for (const std::string& text : biases) mine.logit_bias.push_back(parse_bias(text));
   if (!stages.empty()) mine.stages = sampler::parse_stage_names(stages);
-  const text::Tokenizer& tokenizer = model.tokenizer();
-  mine.dry_breakers = encode_breakers(tokenizer, dry_breakers);
-  mine.end_of_generation = model.end_tokens();
-  sampler::SamplerOptions options = sampler::resolve(mine, model.sampling_defaults());
-  if (*options.seed == sampler::kRandomSeed) options.seed = std::random_device()() >> 1;
-  sampler::validate(options, tokenizer.n_tokens());
-  return options;
+  return chat::resolve_sampling(std::move(mine), model, dry_breakers);
 }
 
 std::unique_ptr<text::GrammarMatcher> SamplingFlags::make_matcher(
@@ -126,8 +106,7 @@ std::unique_ptr<text::GrammarMatcher> SamplingFlags::make_matcher(
     return text::compile_json_schema(
         json_schema->starts_with('@') ? read_text_file(json_schema->substr(1)) : *json_schema);
   };
-  return std::make_unique<text::GrammarMatcher>(std::make_shared<const text::Grammar>(compile()),
-                                                model.make_token_trie(), model.end_tokens());
+  return chat::make_matcher(compile(), model);
 }
 
 }  // namespace sluice::cli

@@ -2,18 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run/chat.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
-#include "cli/files/text_file.h"
 #include "cli/run/conversation_file.h"
 #include "cli/terminal/terminal_text.h"
-#include "text/thinking.h"
+#include "text/utf8.h"
 
 namespace sluice::cli {
 namespace {
@@ -54,94 +52,34 @@ std::string file_path(const std::string& command, const std::string& typed) {
 
 }  // namespace
 
-Chat::Chat(const chat::TextModel& model, Session& session, chat::Chooser& chooser,
-           ChatOptions options)
-    : model_(model), session_(session), chooser_(chooser), options_(std::move(options)) {
-  conversation_.set_system(options_.system);
+Chat::Chat(const chat::Responder& with, ChatOptions options)
+    : session_(with.session), options_(std::move(options)), dialogue_(with, options_.dialogue) {
+  dialogue_.conversation().set_system(options_.system);
 }
 
-void Chat::show_prompt(const std::string& text, size_t n_tokens) const {
-  if (!options_.verbose_prompt) return;
-  const std::string shown = isatty(STDERR_FILENO) == 1 ? harmless(text) : text;
-  std::fprintf(stderr, "--- prompt, %zu tokens\n", n_tokens);
-  std::fwrite(shown.data(), 1, shown.size(), stderr);
-  std::fputs("\n---\n", stderr);
-}
-
-// A prompt mostly begins as the session's text does: only what differs is computed.
-chat::Answer Chat::answer(const std::vector<TokenId>& prompt, const chat::AnswerOptions& options) {
-  if (prompt.empty())
-    throw Error(Errc::bad_request, "the prompt has no tokens; expected some text");
-  if (prompt.size() > static_cast<size_t>(session_.n_ctx())) {
-    throw Error(Errc::bad_request,
-                cat("the prompt has ", prompt.size(), " tokens and the context holds ",
-                    session_.n_ctx(), "; shorten it (in a chat: /reset) or ask for more with -c"));
-  }
-  const auto differ = std::ranges::mismatch(held_, prompt);
-  auto n_held = static_cast<size_t>(differ.in1 - held_.begin());
-  if (n_held == prompt.size()) --n_held;  // one must be computed to know what follows
-  held_.clear();
-  session_.truncate(static_cast<int>(n_held));
-
+chat::Answer Chat::print_answer(const Asking& asking) {
   AnswerPrinter printer(options_.show_thinking);
   interrupts_.take();
-  const chat::Listener listener{[&](bool is_thinking, std::string_view text) {
-                                  if (!options_.quiet) printer.print(is_thinking, text);
-                                },
-                                [&] { return interrupts_.take() || std::ferror(stdout) != 0; }};
-  chat::Answer answer =
-      chat::make_answer(session_, model_, chooser_, prompt, n_held, options, listener);
-  held_ = prompt;
-  held_.insert(held_.end(), answer.tokens.begin(), answer.tokens.end());
-  held_.resize(static_cast<size_t>(session_.n_tokens()));  // the last token may not be computed
-  last_answer_ = answer;
-  return answer;
-}
-
-chat::Answer Chat::answer_to(chat::Conversation asked) {
-  text::ChatInput input;
-  input.messages = asked.messages();
-  input.enable_thinking = options_.enable_thinking;
-  std::string prompt = model_.render(std::move(input));
-  chat::AnswerOptions options = options_.answer;
-  if (text::ends_inside_thinking(prompt)) {
-    // Some templates open the thinking whatever they are told.
-    if (options_.enable_thinking == false) {
-      prompt += text::kNoThoughts;
-    } else {
-      options.start = text::ThinkingSplitter::State::thinking;
-    }
-  }
-  const std::vector<TokenId> tokens = model_.encode_prompt(prompt);
-  show_prompt(prompt, tokens.size());
-  chat::Answer result = answer(tokens, options);
-  if (result.tokens.empty() && result.was_interrupted()) return result;
-  asked.add_answer(result.text, result.thinking);
-  conversation_ = std::move(asked);
-  return result;
+  const chat::Listener listener{
+      .on_text =
+          [&](bool is_thinking, std::string_view text) {
+            if (!options_.quiet) printer.print(is_thinking, text);
+          },
+      .interrupted = [&] { return interrupts_.take() || std::ferror(stdout) != 0; }};
+  last_answer_ = asking(dialogue_, listener);
+  return *last_answer_;
 }
 
 chat::Answer Chat::ask(const std::string& message) {
-  require_utf8(message, "the prompt");
-  chat::Conversation asked = conversation_;
-  asked.add_user(message);
-  return answer_to(std::move(asked));
-}
-
-chat::Answer Chat::regenerate() {
-  chat::Conversation asked = conversation_;
-  asked.drop_answer();
-  if (!asked.ends_with_user()) {
-    throw Error(Errc::bad_request, "there is nothing to answer again; type a message first");
-  }
-  return answer_to(std::move(asked));
+  return print_answer([&](chat::Dialogue& dialogue, const chat::Listener& listener) {
+    return dialogue.ask(message, listener);
+  });
 }
 
 chat::Answer Chat::complete(const std::string& text) {
-  require_utf8(text, "the prompt");
-  const std::vector<TokenId> tokens = model_.encode_prompt(text);
-  show_prompt(text, tokens.size());
-  return answer(tokens, options_.answer);
+  return print_answer([&](chat::Dialogue& dialogue, const chat::Listener& listener) {
+    return dialogue.complete(text, listener);
+  });
 }
 
 void Chat::print_stats() const {
@@ -153,23 +91,26 @@ void Chat::print_stats() const {
 bool Chat::command(const std::string& line) {
   const std::string name = line.substr(0, line.find(' '));
   const std::string argument = argument_of(line);
+  chat::Conversation& conversation = dialogue_.conversation();
   if (name == "/quit" || name == "/exit") return false;
   if (name == "/help") {
     std::fputs(kHelp, stdout);
   } else if (name == "/reset") {
-    conversation_.clear();
+    conversation.clear();
   } else if (name == "/system") {
-    require_utf8(argument, "the system message");
-    conversation_.clear();
-    conversation_.set_system(argument);
+    text::require_utf8(argument, "the system message");
+    conversation.clear();
+    conversation.set_system(argument);
   } else if (name == "/save") {
-    save_conversation(conversation_, file_path(name, argument));
-    std::printf("%zu messages saved\n", conversation_.messages().size());
+    save_conversation(conversation, file_path(name, argument));
+    std::printf("%zu messages saved\n", conversation.messages().size());
   } else if (name == "/load") {
-    conversation_ = load_conversation(file_path(name, argument));
-    std::printf("%zu messages loaded\n", conversation_.messages().size());
+    conversation = load_conversation(file_path(name, argument));
+    std::printf("%zu messages loaded\n", conversation.messages().size());
   } else if (name == "/regen") {
-    print_speed(regenerate());
+    print_speed(print_answer([](chat::Dialogue& dialogue, const chat::Listener& listener) {
+      return dialogue.regenerate(listener);
+    }));
   } else if (name == "/stats") {
     print_stats();
   } else {

@@ -22,6 +22,7 @@
 #include "cli/run/chat.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/terminal_text.h"
+#include "text/utf8.h"
 
 namespace sluice::cli {
 namespace {
@@ -36,6 +37,7 @@ struct RunOptions {
   bool has_prompt = false;
   bool has_tokens = false;
   bool raw = false;
+  bool parse_special = false;
   bool no_thinking = false;
   bool hide_thinking = false;
   bool json = false;
@@ -77,7 +79,8 @@ void run_tokens(const RunOptions& options) {
     return std::fflush(stdout) == 0;  // nobody reads on; main() says so
   };
   GenerateOptions generate;
-  if (options.chat.answer.n_tokens >= 0) generate.n_tokens = options.chat.answer.n_tokens;
+  if (options.chat.dialogue.answer.n_tokens >= 0)
+    generate.n_tokens = options.chat.dialogue.answer.n_tokens;
   const bool can_end = model.info().eos && !options.sampling.user.ignore_eos;
   if (can_end) generate.end_tokens = {*model.info().eos};
   const GenerateResult result = session.generate(prompt, generate, print_token);
@@ -106,7 +109,7 @@ std::string prompt_of(const RunOptions& options) {
                 "the prompt is empty; expected some text (or none of -p and -f, "
                 "for a chat)");
   }
-  require_utf8(prompt, "the prompt");
+  text::require_utf8(prompt, "the prompt");
   return prompt;
 }
 
@@ -134,17 +137,27 @@ void start_chat(Chat& chat, const ModelInfo& model, const Session& session) {
   chat.run(editor);
 }
 
+void show_prompt(const std::string& text, size_t n_tokens) {
+  const std::string shown = isatty(STDERR_FILENO) == 1 ? harmless(text) : text;
+  std::fprintf(stderr, "--- prompt, %zu tokens\n", n_tokens);
+  std::fwrite(shown.data(), 1, shown.size(), stderr);
+  std::fputs("\n---\n", stderr);
+}
+
 ChatOptions chat_options(const RunOptions& options) {
   ChatOptions chat = options.chat;
-  require_utf8(chat.system, "the system message");
-  for (const std::string& stop : chat.answer.stops) require_utf8(stop, "the text of --stop");
+  text::require_utf8(chat.system, "the system message");
+  for (const std::string& stop : chat.dialogue.answer.stops)
+    text::require_utf8(stop, "the text of --stop");
   // A grammar holds from the first token on, so there is no room for thinking.
   const bool has_grammar = options.sampling.has_grammar();
-  if (options.no_thinking || has_grammar) chat.enable_thinking = false;
-  if (options.raw || has_grammar) chat.answer.start = text::ThinkingSplitter::State::answer;
+  chat::DialogueOptions& dialogue = chat.dialogue;
+  if (options.no_thinking || has_grammar) dialogue.enable_thinking = false;
+  if (options.raw || has_grammar) dialogue.answer.start = text::ThinkingSplitter::State::answer;
+  if (options.parse_special) dialogue.messages = chat::TextModel::Messages::control_tokens;
+  if (chat.verbose_prompt) dialogue.on_prompt = show_prompt;
   if (options.hide_thinking) chat.show_thinking = ShowThinking::hidden;
   chat.quiet = options.json;
-  chat.answer.prefill_piece = static_cast<size_t>(options.model.session.prefill_chunk);
   return chat;
 }
 
@@ -168,7 +181,7 @@ void run(const RunOptions& options) {
   const Model model = options.model.load();
   Session session = open_session(model, session_options);
   guard.reset();
-  Chat chat(text_model, session, chooser, chat_options);
+  Chat chat({session, text_model, chooser}, chat_options);
   if (!options.has_prompt) {
     start_chat(chat, model.info(), session);
     return watch.finish(stderr, session);
@@ -211,13 +224,18 @@ void add_run(CLI::App& app) {
   file->excludes(text);
   CLI::Option* system = command->add_option("--system", chat.system, "system message");
   command
-      ->add_option("-n,--predict", chat.answer.n_tokens,
+      ->add_option("-n,--predict", chat.dialogue.answer.n_tokens,
                    "new tokens at most (-1: until the model ends; with --tokens 128)")
       ->check(at_least(-1));
-  command->add_option("--stop", chat.answer.stops, "text that ends an answer; may be given again")
+  command
+      ->add_option("--stop", chat.dialogue.answer.stops,
+                   "text that ends an answer; may be given again")
       ->allow_extra_args(false);
   command->add_flag("--raw", options->raw, "continue the prompt as it stands, no chat template")
       ->excludes(system);
+  command->add_flag("--parse-special", options->parse_special,
+                    "control tokens that messages hold, such as <|im_end|>, count as such; without "
+                    "it they are text (with --raw they always count)");
   command->add_flag("--no-thinking", options->no_thinking, "ask the model not to think first");
   command->add_flag("--hide-thinking", options->hide_thinking, "let it think, but do not show it");
   command->add_flag("--verbose-prompt", chat.verbose_prompt, "show what the model is given");

@@ -8,9 +8,14 @@
 
 #include <cerrno>
 #include <clocale>
+#include <csignal>
 #include <cstdlib>
+#include <cwchar>
 #include <filesystem>
 #include <iostream>
+#include <optional>
+
+#include "cli/terminal/editing_signals.h"
 
 namespace sluice::cli {
 namespace {
@@ -35,7 +40,7 @@ struct LineEditor::Terminal {
     el_set(editor, EL_EDITOR, "emacs");
     el_set(editor, EL_HIST, ::history, past);
     el_set(editor, EL_CLIENTDATA, this);
-    el_set(editor, EL_SIGNAL, 1);  // gives the terminal back where a signal ends us; sees resizing
+    el_set(editor, EL_GETCFN, &read_character);
     el_set(
         editor, EL_PROMPT, +[](EditLine* e) { return of(e).prompt.data(); });
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", nullptr);
@@ -54,6 +59,45 @@ struct LineEditor::Terminal {
     return *static_cast<Terminal*>(self);
   }
 
+  // The terminal is given back where a signal ends or stops the program.
+  void heed(int signal) const {
+    switch (signal) {
+      case SIGWINCH:
+        el_resize(editor);
+        return;
+      case SIGCONT:
+        el_set(editor, EL_PREP_TERM, 1);
+        el_set(editor, EL_REFRESH);
+        return;
+      default:
+        el_set(editor, EL_PREP_TERM, 0);
+        signals->let_through(signal);
+    }
+  }
+
+  // One character of the input, as the locale has it: 1; 0 at its end, -1 where Ctrl-C or an error
+  // ends the line. The editor's own function does not see a signal that comes just before it reads.
+  static int read_character(EditLine* editor, wchar_t* character) {
+    const Terminal& self = of(editor);
+    std::mbstate_t state{};
+    for (;;) {
+      if (const int signal = self.signals->wait(STDIN_FILENO); signal == SIGINT) {
+        errno = EINTR;
+        return -1;
+      } else if (signal != 0) {
+        self.heed(signal);
+        continue;
+      }
+      char byte = 0;
+      const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return static_cast<int>(n);
+      const size_t n_used = std::mbrtowc(character, &byte, 1, &state);
+      if (n_used <= 1) return 1;
+      if (n_used == static_cast<size_t>(-1)) state = {};  // no UTF-8: dropped
+    }
+  }
+
   // Kept at once, since a chat may end in any way.
   void remember(const std::string& line) const {
     HistEvent event;
@@ -66,6 +110,7 @@ struct LineEditor::Terminal {
 
   EditLine* editor;
   History* past;
+  std::optional<EditingSignals> signals;  // while a line is read
   std::string prompt;
   std::string history_path;
 };
@@ -86,9 +131,11 @@ LineEditor::Input LineEditor::read_line(const std::string& prompt) {
   }
   terminal_->prompt = prompt;
   int n = 0;
+  terminal_->signals.emplace();
   const char* typed = el_gets(terminal_->editor, &n);
+  const bool interrupted = n < 0 && errno == EINTR;  // Ctrl-C
+  terminal_->signals.reset();
   if (!typed || n <= 0) {
-    const bool interrupted = n < 0 && errno == EINTR;  // Ctrl-C, caught by somebody
     std::cout << std::endl;
     return {interrupted ? Outcome::interrupted : Outcome::end, ""};
   }

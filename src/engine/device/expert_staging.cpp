@@ -55,6 +55,7 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
       copies_(copies),
       options_(options),
       max_rows_(max_rows),
+      waste_(options.max_waste, static_cast<double>(memory.n_bytes())),
       memory_(std::move(memory)),
       planner_(planner_options(device_model, memory_.n_bytes(), options.copy_cost)),
       predicted_(device_model.layers().size()) {
@@ -100,14 +101,11 @@ void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_
   last_layer_ = layer;
   last_routed_.assign(routed.begin(), routed.end());
   has_reads_ |= found.link_bytes > 0;
-  // On demand every miss would be a copy. Whoever took it instead leaves room for copies in vain,
-  // but not for long: a bad hour may not live on what a good one spared.
   const auto expert_bytes = static_cast<double>(layouts_[static_cast<size_t>(layer.value)].n_bytes);
   const double missed = expert_bytes * (found.n_staged + found.n_link + found.n_cpu);
   const double carried = static_cast<double>(found.link_bytes + settled_bytes() -
                                              std::exchange(settled_, settled_bytes()));
-  spare_bytes_ = std::min(spare_bytes_ + (1.0 + options_.max_waste) * missed - carried,
-                          static_cast<double>(memory_.n_bytes()));
+  waste_.account(missed, carried);
   const LayerId target(layer.value + n_ahead_);
   const bool is_last = target.value >= model_.config().n_layers;
   const bool has_room = !has_reads_ || options_.hits_seconds >= copy_seconds_;
@@ -210,7 +208,7 @@ void ExpertStaging::begin_copies(uint64_t max_bytes) {
   for (; n < candidates_.size(); ++n) {
     const auto layer = static_cast<size_t>(candidates_[n].key.layer.value);
     in_vain += (1.0 - candidates_[n].probability) * static_cast<double>(layouts_[layer].n_bytes);
-    if (in_vain > spare_bytes_) break;
+    if (!waste_.allows(in_vain)) break;
   }
   candidates_.resize(n);
   for (const policy::PrefetchCopy& copy : planner_.plan(candidates_, cache_, max_bytes)) {

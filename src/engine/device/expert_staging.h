@@ -16,6 +16,7 @@
 #include "backend/device_ops.h"
 #include "engine/device/expert_copies.h"
 #include "policy/cache/prefetch.h"
+#include "policy/cache/waste_allowance.h"
 
 namespace sluice::engine {
 
@@ -91,7 +92,7 @@ class ExpertStaging {
   double copy_seconds_ = 0.0;  // of the largest expert
   uint64_t settled_ = 0;       // settled_bytes() when last seen
   bool has_reads_ = false;     // lookups use the link too
-  double spare_bytes_ = 0.0;   // that the link may carry in vain
+  policy::WasteAllowance waste_;
   DeviceBlock memory_;
   policy::PrefetchPlanner planner_;
   std::vector<std::byte*> slots_;

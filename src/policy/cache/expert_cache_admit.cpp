@@ -1,5 +1,5 @@
-// Which of the experts just missed are copied, and who leaves for them; see
-// expert_cache.h. SPDX-License-Identifier: Apache-2.0
+// Which of the experts just missed are copied, and which ones they replace; see expert_cache.h.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -13,12 +13,13 @@ namespace {
 constexpr double kNoCeiling = std::numeric_limits<double>::infinity();
 constexpr double kCeiling = 1.25;  // times the highest victim of the last step
 constexpr size_t kBuckets = 128;
-constexpr double kLongestResidence = 64.0;  // steps: nobody can tell what comes after
+constexpr double kLongestResidence = 64.0;  // steps: values say nothing about later ones
 
 }  // namespace
 
 void ExpertCache::admit_misses() {
-  // Who leaves is seldom worth much more than who left last time, so most need no closer look.
+  // Victims are seldom worth much more than those of the last step, so residents above a ceiling a
+  // little higher than that are not listed; find_victim() lists all where that was too low.
   const double ceiling = highest_victim_ * kCeiling;
   line_up_residents(replacement_->is_probability() && ceiling > 0.0 ? ceiling : kNoCeiling);
   highest_victim_ = 0.0;
@@ -39,15 +40,15 @@ void ExpertCache::list_misses() {
   n_missed_ = 0;
   for (size_t i = 0; i < n; ++i) {
     const auto pool = static_cast<size_t>(pool_of_[static_cast<size_t>(layer_of(missed_ids_[i]))]);
-    const bool is_kept = values_[i] > bar_[pool];  // no branch: nobody could guess it
+    const bool is_kept = values_[i] > bar_[pool];  // no branch: it would be mispredicted
     values_[n_missed_] = values_[i];
     missed_ids_[n_missed_] = missed_ids_[i];
     n_missed_ += is_kept;
   }
 }
 
-// The most valuable first. Spread over buckets, few to each: comparisons alone took three times as
-// long, since they cannot be guessed.
+// The most valuable first. Spread over buckets, few to each: std::sort alone took three times as
+// long, since its branches are mispredicted.
 void ExpertCache::sort_misses() {
   const std::span<const double> values = std::span(values_).first(n_missed_);
   misses_.resize(n_missed_);
@@ -97,8 +98,9 @@ bool ExpertCache::has_free_slot(int layer) const {
   return static_cast<int>(pool.free_.size()) > n_kept;
 }
 
-// Whether the uses that a copy brings until its expert is evicted pay for it.
-// Those of a free slot displace nobody's, and are believed as they are.
+// Whether the uses that a copy brings until its expert is evicted pay for it. A victim's uses are
+// lost, and the difference is scaled by how well such promises held so far (CopyTrials); a copy
+// into a free slot loses nothing and is taken at its value.
 bool ExpertCache::is_worth_it(int id, double value, const VictimQueue::Entry* victim) {
   double uses = value * residence_;
   if (victim != nullptr) {

@@ -1,7 +1,7 @@
-// Do copies keep what values promise? Some of the choices between a newcomer
-// and its victim are followed for a few steps, whether or not the copy was
-// made: how much more often was the newcomer really used? Routing does not
-// depend on what is resident, so both answers are there to be seen.
+// Measures how well the policy's values predict uses. Some of the choices between a newcomer and
+// its victim are followed for a few steps, whether or not the copy was made: how much more often
+// was the newcomer used than the victim? Routing does not depend on what is resident, so both can
+// be counted in either case.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,8 +32,7 @@ class CopyTrials {
   static constexpr size_t kPerStep = 64;      // choices
   static constexpr size_t kEvery = 4;         // of all choices, one
   static constexpr double kRate = 1.0 / 256;  // at which what came long ago is forgotten
-  // Before anything is known: as if of so many promised uses that share had
-  // come.
+  // Start values: as if so many uses had been promised, and this share of them had come.
   static constexpr double kPriorUses = 100.0;
   static constexpr double kPriorShare = 0.25;
 

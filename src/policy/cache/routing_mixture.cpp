@@ -67,13 +67,13 @@ size_t RoutingMixture::list_below(double ceiling, std::span<const uint64_t> set,
   for (size_t w = 0; w < set.size(); ++w) {
     uint64_t bits = set[w];
     if (bits == 0) continue;
-    // What neighbours say can only add, so most need not be asked.
+    // The neighbours' part is never negative, so it is only computed for values below the ceiling.
     if (is_limited) bits &= at_most(static_cast<float>(ceiling), values_.data() + w * 64);
     for (; bits != 0; bits &= bits - 1) {
       const size_t i = w * 64 + static_cast<size_t>(std::countr_zero(bits));
       const double value =
           values_[i] + static_cast<double>(lean_[neighbours] * follow.probability(history_[i]));
-      ids[n] = static_cast<int>(i);  // stays only if counted: no branch to guess
+      ids[n] = static_cast<int>(i);  // overwritten if not counted: no branch
       values[n] = value;
       n += value < ceiling;
     }

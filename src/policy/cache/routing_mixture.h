@@ -1,20 +1,17 @@
-// The default policy: an expert's value is the probability that the next step
-// uses it, as a mixture of five simple predictors, whose weights are learnt
-// while running from how well each foretold what was used (where copies are
-// dear, up to `horizon` steps ahead: they must pay for long):
+// The default policy: an expert's value is the probability that the next step uses it, as a mixture
+// of five simple predictors. Their weights are learnt while running, from how well each predicted
+// what was used; where copies cost something, up to `horizon` steps ahead, since they pay back over
+// several steps:
 //   - how long ago it was used last: 1 / (1 + age), scaled so that all experts together get as
 //     much as there are uses (else it promises more than the others and is trusted for that);
 //   - how often it was used: counts whose half-lives are 8, 64 and 512 steps;
-//   - what followed when the model was in a state like this one: of the last
-//   128 steps the 16 whose
-//     experts overlap most with those of the step just done, and the four steps
-//     after each.
-// The last one is what sets it apart; docs/decisions/0005-expert-cache.md has
-// the figures.
+//   - what followed when the model was in a state like this one: of the last 128 steps the 16 whose
+//     experts overlap most with those of the step just done, and the four steps after each.
+// The last one gives most of the gain; docs/decisions/0005-expert-cache.md has the figures.
 //
-// A step costs one reading pass over all experts, made of vector instructions;
-// overlaps with all remembered steps are counted at once, bit by bit; what
-// neighbours say is worked out only for the experts that are asked for.
+// A step costs one reading pass over all experts, made of vector instructions; overlaps with all
+// remembered steps are counted at once, bit by bit; the neighbours' part is computed only for the
+// experts that are asked for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,5 @@
-// How the default policy learns which of its predictors to trust; see
-// routing_mixture.h. SPDX-License-Identifier: Apache-2.0
+// How the default policy learns the weights of its predictors; see routing_mixture.h.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "policy/cache/routing_mixture.h"
@@ -14,8 +14,7 @@ constexpr uint32_t kStride = 5;        // through the lags, so that neighbours i
 
 }  // namespace
 
-// The state of `back` steps ago needs no copy: what came since is taken off
-// again.
+// The state of `back` steps ago is not kept: it is computed back from the present one.
 RoutingMixture::Past::Past(const RoutingMixture& mixture, uint32_t back)
     : mixture_(mixture),
       back_(back),

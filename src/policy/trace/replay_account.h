@@ -18,8 +18,8 @@ struct CostModel {
   double gpu_gbps = 500.0;     // reading weights from VRAM
   double handshake_us = 18.0;  // in every layer that has a miss
 
-  // Bytes that the CPU's workers cannot read for each byte that a copy reads beside them: both
-  // drink from the same memory. Measured on three machines: 0.27, 0.41, 0.96.
+  // Bytes that the CPU's workers cannot read for each byte that a copy reads beside them: both use
+  // the same memory bandwidth. Measured on three machines: 0.27, 0.41, 0.96.
   double copy_interference = 0.4;
 
   // Misses are copied before their layer goes on, and the GPU computes them; the CPU computes none.

@@ -72,6 +72,7 @@ class CsvParser {
   void comment(std::string_view line) {
     if (const auto n_layers = field<int>(line, "n_layer")) {
       RoutingShape& shape = trace_.header.shape;
+      if (shape.n_layers > 0) fail(line_, "n_layer= again; expected one line with it");
       shape.n_layers = *n_layers;
       shape.n_experts = field<int>(line, "n_expert").value_or(0);
       shape.n_experts_used = field<int>(line, "n_expert_used").value_or(0);

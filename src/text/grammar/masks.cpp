@@ -112,13 +112,15 @@ void TokenMasks::add_tier(size_t tier, const StackGraph& stacks, std::span<const
   }
 }
 
-void TokenMasks::add_allowed(const StackGraph& stacks, std::span<const Place> places,
-                             std::span<uint64_t> bits) {
+size_t TokenMasks::add_allowed(const StackGraph& stacks, std::span<const Place> places,
+                               std::span<uint64_t> bits) {
   CHECK(bits.size() * 64 >= trie_->n_tokens());
   const std::lock_guard lock(mutex_);
   if (n_bytes_ > max_bytes_) forget();
-  walk_.set_effort(Effort(kLeastSteps + kStepsPerNode * trie_->nodes().size()));
+  const size_t most = kLeastSteps + kStepsPerNode * trie_->nodes().size();
+  walk_.set_effort(Effort(most));
   for (size_t tier = 0; tier < TokenTrie::kTiers; ++tier) add_tier(tier, stacks, places, bits);
+  return most - walk_.effort_left();
 }
 
 }  // namespace sluice::text::grammar

@@ -30,9 +30,9 @@ class TokenMasks {
   const TokenTrie& trie() const { return *trie_; }
 
   // Sets the bits of all tokens that can follow; the others stay as they are. Bits for fewer than
-  // n_tokens are a broken promise.
-  void add_allowed(const StackGraph& stacks, std::span<const Place> places,
-                   std::span<uint64_t> bits);
+  // n_tokens are a broken promise. Returns the steps it took, by the measure of its Effort.
+  size_t add_allowed(const StackGraph& stacks, std::span<const Place> places,
+                     std::span<uint64_t> bits);
 
  private:
   // A set of trie nodes with a number of its own: the roots of a tier, or the exits of some walk.

@@ -37,16 +37,17 @@ void GrammarMatcher::reset() {
   position_.places = {{masks_->grammar().begin(), grammar::StackGraph::kBottom}};
 }
 
-void GrammarMatcher::fill_mask(std::span<uint64_t> bits) const {
+size_t GrammarMatcher::fill_mask(std::span<uint64_t> bits) const {
   std::ranges::fill(bits, 0);
-  if (position_.finished) return;
-  masks_->add_allowed(position_.stacks, position_.places, bits);
+  if (position_.finished) return 0;
+  const size_t n_steps = masks_->add_allowed(position_.stacks, position_.places, bits);
   const bool may_end = is_complete();
   for (const TokenId token : end_tokens_) {
     const uint64_t bit = uint64_t{1} << (static_cast<size_t>(token) % 64);
     uint64_t& word = bits[static_cast<size_t>(token) / 64];
     word = may_end ? word | bit : word & ~bit;
   }
+  return n_steps;
 }
 
 bool GrammarMatcher::accept(TokenId token) {

@@ -29,8 +29,8 @@ class GrammarMatcher {
 
   // Bit t of the mask, word t / 64, is set iff accept(t) would be true. `bits` has room for all
   // tokens of the trie; what it has beyond that is cleared. Throws Error if the grammar is too
-  // ambiguous (grammar::kMostPlaces, grammar::Effort).
-  void fill_mask(std::span<uint64_t> bits) const;
+  // ambiguous (grammar::kMostPlaces, grammar::Effort). Returns the steps that it took.
+  size_t fill_mask(std::span<uint64_t> bits) const;
 
   // Goes on by a token, or by text that need not end where a token does. False, and nothing
   // changes, where that is not allowed. After an end token nothing is.

@@ -36,6 +36,7 @@ class Effort {
     if (n_steps > n_left_) refuse();
     n_left_ -= n_steps;
   }
+  size_t n_left() const { return n_left_; }
 
  private:
   [[noreturn]] static void refuse();

@@ -27,6 +27,7 @@ class TokenWalk {
   // For all runs to come; Error beyond.
   void set_effort(Effort effort) { scratch_.effort = effort; }
   void spend(size_t n_steps) { scratch_.effort.spend(n_steps); }
+  size_t effort_left() const { return scratch_.effort.n_left(); }
 
  private:
   // The places after the bytes of a node: places_[begin, end), and how much of stacks_ they need.

@@ -53,6 +53,16 @@ SpecialTokens::Match SpecialTokens::longest(std::string_view text, size_t limit)
   return best;
 }
 
+bool SpecialTokens::may_begin(std::string_view text) const {
+  NodeId node = text.empty() ? kNone : first_[static_cast<uint8_t>(text[0])];
+  for (size_t n = 1; node != kNone; ++n) {
+    if (n == text.size() || nodes_[static_cast<size_t>(node)].token != Fragment::kPlain)
+      return true;
+    node = child(node, text[n]);
+  }
+  return false;
+}
+
 // The tokens to cut out, in order. Candidates are taken by length, longest first; one that runs
 // into a longer neighbour comes back as the next shorter token that begins at its place.
 std::vector<Fragment> SpecialTokens::choose(std::string_view text) const {

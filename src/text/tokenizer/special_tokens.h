@@ -32,6 +32,9 @@ class SpecialTokens {
   void add(std::string_view text, TokenId token);
   static constexpr size_t kMaxBytes = 1024;
 
+  // Whether the text begins with a token, or might if it went on.
+  bool may_begin(std::string_view text) const;
+
   // In order, without gaps, none empty. text.size() < 2^32.
   std::vector<Fragment> cut(std::string_view text) const;
 

@@ -97,41 +97,56 @@ size_t Tokenizer::checked(TokenId id) const {
               cat("token id ", id, " is not in the vocabulary; expected 0 to ", n_tokens() - 1));
 }
 
+struct Tokenizer::Encoding {
+  std::string_view mark;
+  bool after_special = true;  // or at the beginning
+  MergeSequence scratch;
+  std::vector<TokenId> out;
+};
+
 std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
   if (text.size() > kMaxTextBytes) {
     throw Error(Errc::bad_request,
                 cat("a text of ", text.size(), " bytes; expected at most ", kMaxTextBytes));
   }
-  std::vector<TokenId> out;
-  if (options.add_special && adds_bos_) out.push_back(*bos());
+  Encoding to{.mark = options.mark};
+  if (options.add_special && adds_bos_) to.out.push_back(*bos());
   const SpecialTokens& special = options.parse_special ? all_special_ : always_special_;
-  MergeSequence scratch;
-  bool after_special = true;  // or at the beginning
-  for (const Fragment& fragment : special.cut(text)) {
-    if (fragment.token == Fragment::kPlain) {
-      encode_plain(fragment.text, after_special, scratch, out);
-    } else {
-      out.push_back(fragment.token);
+  encode_fragments(special.cut(text), to);
+  if (options.add_special && adds_eos_) to.out.push_back(*eos());
+  return std::move(to.out);
+}
+
+void Tokenizer::encode_fragments(std::span<const Fragment> fragments, Encoding& to) const {
+  for (const Fragment& fragment : fragments) {
+    const bool is_plain = fragment.token == Fragment::kPlain;
+    if (is_plain && !to.mark.empty() && fragment.text.find(to.mark) != std::string_view::npos) {
+      const std::string text = replace_all(fragment.text, to.mark, "");
+      const std::string_view mark = std::exchange(to.mark, {});
+      encode_fragments(always_special_.cut(text), to);  // a mark may have stood in one of these
+      to.mark = mark;
+      continue;
     }
-    after_special = fragment.token != Fragment::kPlain;
+    if (is_plain) {
+      encode_plain(fragment.text, to);
+    } else {
+      to.out.push_back(fragment.token);
+    }
+    to.after_special = !is_plain;
   }
-  if (options.add_special && adds_eos_) out.push_back(*eos());
-  return out;
 }
 
-void Tokenizer::encode_plain(std::string_view text, bool after_special, MergeSequence& scratch,
-                             std::vector<TokenId>& out) const {
+void Tokenizer::encode_plain(std::string_view text, Encoding& to) const {
   if (const auto* byte_level = std::get_if<ByteLevel>(&model_)) {
-    return encode_pieces(*byte_level, text, scratch, out);
+    return encode_pieces(*byte_level, text, to);
   }
-  const bool has_prefix = adds_space_prefix_ && after_special;
+  const bool has_prefix = adds_space_prefix_ && to.after_special;
   std::get<Spm>(model_).encode(
-      cat(has_prefix ? kSpmSpace : std::string_view(), replace_all(text, " ", kSpmSpace)), scratch,
-      out);
+      cat(has_prefix ? kSpmSpace : std::string_view(), replace_all(text, " ", kSpmSpace)),
+      to.scratch, to.out);
 }
 
-void Tokenizer::encode_pieces(const ByteLevel& model, std::string_view text, MergeSequence& scratch,
-                              std::vector<TokenId>& out) const {
+void Tokenizer::encode_pieces(const ByteLevel& model, std::string_view text, Encoding& to) const {
   std::vector<std::string_view> pieces;
   model.pre.split(text, pieces);
   std::string word;
@@ -140,11 +155,11 @@ void Tokenizer::encode_pieces(const ByteLevel& model, std::string_view text, Mer
       word.clear();
       append_in_byte_alphabet(piece, word);
       if (const auto whole = vocabulary_.find_plain(word)) {
-        out.push_back(*whole);
+        to.out.push_back(*whole);
         continue;
       }
     }
-    model.bpe.encode(piece, scratch, out);
+    model.bpe.encode(piece, to.scratch, to.out);
   }
 }
 

@@ -26,6 +26,9 @@ struct EncodeOptions {
   // Texts of control tokens in the input become these tokens. Not for what a user typed: only the
   // text of a chat template may contain them. (User-defined tokens are found in any case.)
   bool parse_special = false;
+  // Taken out of the text once control tokens have been found in it, so that one with this inside
+  // is not found: it stays text (control_marks.h). Empty: nothing is taken out.
+  std::string_view mark = {};
 };
 
 // Move-only. All const members may be called from several threads.
@@ -84,10 +87,10 @@ class Tokenizer {
   void make_model();
   void make_pieces();
   std::string make_piece(TokenId id) const;
-  void encode_plain(std::string_view text, bool after_special, MergeSequence& scratch,
-                    std::vector<TokenId>& out) const;
-  void encode_pieces(const ByteLevel& model, std::string_view text, MergeSequence& scratch,
-                     std::vector<TokenId>& out) const;
+  struct Encoding;  // one call of encode()
+  void encode_fragments(std::span<const Fragment> fragments, Encoding& to) const;
+  void encode_plain(std::string_view text, Encoding& to) const;
+  void encode_pieces(const ByteLevel& model, std::string_view text, Encoding& to) const;
 
   Vocabulary vocabulary_;
   Roles roles_;

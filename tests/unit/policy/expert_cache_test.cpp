@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "support/error_of.h"
 #include "unit/policy/traces.h"
 
 namespace sluice::policy::test {
@@ -247,9 +248,17 @@ TEST(ExpertCache, AProfileFillsTheCacheWithWhatWasUsedMost) {
 }
 
 TEST(ExpertCache, TheProfileOfAnotherModelIsRefused) {
-  ExpertCache cache(mixed_options(PolicyKind::mixture, 8));
-  const RoutingProfile other(7, 64);
-  EXPECT_THROW(cache.fill(&other), Error);
+  // Another number of experts, of layers, and both exchanged, which has as many counts.
+  for (const auto& [n_layers, n_experts] : {std::pair{7, 64}, {7, 31}, {6, 32}, {8, 32}, {32, 7}}) {
+    ExpertCache cache(mixed_options(PolicyKind::mixture, 8));
+    const RoutingProfile other(n_layers, n_experts);
+    EXPECT_EQ(sluice::test::error_of(Errc::bad_file, [&] { cache.fill(&other); }),
+              cat("routing profile: ", n_layers, " layers of ", n_experts,
+                  " experts; expected 7 of 32 (the profile of another model?)"));
+    const RoutingProfile same(7, 32);
+    cache.fill(&same);  // and lives on
+    run_step(cache, mixed_trace(13).steps[0]);
+  }
 }
 
 TEST(ExpertCache, APrefillChunkIsOneStep) {

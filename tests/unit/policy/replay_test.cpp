@@ -1,10 +1,7 @@
-// The replay: figures checked by hand, and its own speed.
+// The replay: figures checked by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/trace/replay.h"
 
-#include <ctime>
-
-#include "support/sanitizers.h"
 #include "unit/policy/traces.h"
 
 namespace sluice::policy::test {
@@ -129,25 +126,6 @@ TEST(Replay, EverythingResidentHitsAllButTheFirstUses) {
   for (const PolicyKind policy : kPolicies) {
     EXPECT_DOUBLE_EQ(hit_percent(trace, policy, 100), most) << policy_name(policy);
   }
-}
-
-// 100,000 tokens of 48 layers x 8 experts in 10 s is 100 us each. Processor time, since a test may
-// share its core; a tenth of a second of it is enough to see.
-TEST(Replay, AHundredThousandTokensTakeLessThanTenSeconds) {
-  if (sluice::test::kSanitized) GTEST_SKIP() << "sanitizers change the speed";
-  const RoutingTrace trace =
-      generate_trace({.shape = generator_shape(48, 128, 8), .n_decode = 300});
-  size_t n_steps = 0;
-  const StepSource source = [&](RoutingStep& step) {
-    if (n_steps == 6000) return false;
-    step = trace.steps[n_steps++ % trace.steps.size()];
-    return true;
-  };
-  const std::clock_t start = std::clock();
-  const ReplayResult result = replay(trace.header.shape, source, {}, 0.25, {});
-  const double us = 1e6 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / 6000;
-  std::printf("%.1f us per token, hit rate %.3f\n", us, result.hit_rate());
-  EXPECT_LT(us, 100.0);
 }
 
 }  // namespace

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
+
 #include "base/error.h"
 #include "base/random.h"
+#include "support/error_of.h"
 
 namespace sluice::policy::test {
 namespace {
@@ -35,6 +39,44 @@ TEST(RoutingProfile, AnyDamageIsNoticed) {
   std::vector<std::byte> longer = good;
   longer.push_back(std::byte{0});
   EXPECT_THROW(RoutingProfile::decode(longer), Error);
+}
+
+// The bytes of some_profile() with a change, and a checksum that fits it again.
+template <typename T>
+std::vector<std::byte> changed(size_t at, T value) {
+  std::vector<std::byte> bytes = some_profile().encode();
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+  const size_t n = bytes.size() - sizeof(uint64_t);
+  const uint64_t sum = seed_of({reinterpret_cast<const char*>(bytes.data()), n}, 1);
+  std::memcpy(bytes.data() + n, &sum, sizeof sum);
+  return bytes;
+}
+
+// A sound checksum does not make a lie true: each check alone, behind the checksum.
+TEST(RoutingProfile, NumbersThatCannotBeAreRefusedWithASoundChecksumToo) {
+  constexpr size_t kVersionAt = 4, kLayersAt = 8, kExpertsAt = 12, kStepsAt = 16, kUsesAt = 24;
+  const auto refused = [](const std::vector<std::byte>& bytes, const char* part) {
+    const std::string text =
+        sluice::test::error_of(Errc::bad_file, [&] { RoutingProfile::decode(bytes); });
+    EXPECT_NE(text.find(part), text.npos) << text;
+  };
+  EXPECT_EQ(RoutingProfile::decode(changed(kVersionAt, uint32_t{1})), some_profile());
+  refused(changed(kVersionAt, uint32_t{2}), "version 2; expected 1");
+  for (const uint32_t n : {0u, uint32_t{kMaxLayers} + 1, ~0u}) {
+    refused(changed(kLayersAt, n), "expected 1 to 1024 of 1 to 4096");
+  }
+  for (const uint32_t n : {0u, uint32_t{kMaxExperts} + 1, ~0u}) {
+    refused(changed(kExpertsAt, n), "expected 1 to 1024 of 1 to 4096");
+  }
+  for (const uint32_t n : {2u, 4u}) refused(changed(kLayersAt, n), "bytes; expected");
+  for (const uint32_t n : {4u, 6u}) refused(changed(kExpertsAt, n), "bytes; expected");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double n : {-1.0, nan, std::numeric_limits<double>::infinity()}) {
+    refused(changed(kStepsAt, n), "negative or no numbers");
+    for (const size_t at : {kUsesAt, kUsesAt + 14 * sizeof(float)}) {  // the first and the last
+      refused(changed(at, static_cast<float>(n)), "negative or no numbers");
+    }
+  }
 }
 
 TEST(RoutingProfile, TheErrorSaysWhatToDo) {

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/trace/routing_trace.h"
 
+#include <bit>
+#include <cstring>
+
 #include "base/error.h"
 #include "unit/policy/traces.h"
 
@@ -40,6 +43,45 @@ TEST(RoutingTrace, GatesComeBackToThreeDigits) {
     trace.steps[0].routed[0].weight = gate;
     const RoutingTrace read = decode_trace(encode_trace(trace));
     EXPECT_NEAR(read.steps[0].routed[0].weight, gate, gate / 256) << gate;
+  }
+}
+
+TEST(RoutingTrace, TheShippedTracesAreAsTheyWereRecordedAndComeBackByteForByte) {
+  const std::array<std::array<size_t, 2>, 2> n_steps = {{{1872, 1831}, {923, 431}}};
+  for (size_t t = 0; t < kShipped.size(); ++t) {
+    const RoutingTrace trace = shipped(kShipped[t]);
+    EXPECT_EQ(trace.header.shape.n_layers, 4);
+    EXPECT_EQ(trace.header.shape.n_experts, 32);
+    EXPECT_EQ(trace.header.shape.n_experts_used, 4);
+    std::array<size_t, 2> found = {};
+    for (const RoutingStep& step : trace.steps) {
+      ++found[static_cast<size_t>(step.phase)];
+      EXPECT_EQ(step.routed.size(), 16u);
+    }
+    EXPECT_EQ(found, n_steps[t]) << kShipped[t];
+    const std::vector<std::byte> bytes = encode_trace(trace);
+    const auto file = text_of(cat(SLUICE_TEST_DATA, "/traces/", kShipped[t], ".slrt"));
+    EXPECT_TRUE(std::ranges::equal(bytes, std::as_bytes(std::span(*file)))) << kShipped[t];
+  }
+}
+
+// bfloat16 keeps the upper half of a float: to the nearest one, and from the middle between two to
+// the even one.
+TEST(RoutingTrace, GatesAreRoundedToNearestAndTiesToEven) {
+  const std::pair<uint32_t, uint16_t> cases[] = {
+      {0x3f800000, 0x3f80}, {0x3f807fff, 0x3f80},
+      {0x3f808001, 0x3f81},                        // 1, below and above
+      {0x3f808000, 0x3f80}, {0x3f818000, 0x3f82},  // ties, down and up
+      {0x3e808000, 0x3e80}, {0x3e838000, 0x3e84},
+      {0x3f7fffff, 0x3f80},  // a carry into the exponent
+      {0x00000000, 0x0000}, {0x00008000, 0x0000},
+      {0x00018000, 0x0002}};
+  for (const auto& [exact, rounded] : cases) {
+    RoutingTrace trace = small_trace();
+    trace.steps[0].routed[0].weight = std::bit_cast<float>(exact);
+    const RoutingTrace read = decode_trace(encode_trace(trace));
+    EXPECT_EQ(std::bit_cast<uint32_t>(read.steps[0].routed[0].weight), uint32_t{rounded} << 16)
+        << std::hex << exact;
   }
 }
 
@@ -95,6 +137,30 @@ TEST(RoutingTrace, ErrorsSayWhatWasFoundAndExpected) {
   bytes = encode_trace(small_trace());
   bytes.push_back(std::byte{0});
   EXPECT_NE(error_of(bytes).find("1 bytes after its end"), std::string::npos);
+}
+
+// Each number of the header alone: too large, or none at all.
+TEST(RoutingTrace, EveryNumberOfTheHeaderHasItsLimits) {
+  const std::vector<std::byte> good = encode_trace(small_trace());
+  const auto with = [&good](size_t at, uint32_t value) {
+    std::vector<std::byte> bytes = good;
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+    return error_of(bytes);
+  };
+  constexpr size_t kLayersAt = 8, kExpertsAt = 12, kUsedAt = 16, kNameAt = 20;
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), text.npos) << text;
+  };
+  has(with(kLayersAt, kMaxLayers + 1), "1025 layers, 8 experts");
+  has(with(kExpertsAt, kMaxExperts + 1), "3 layers, 4097 experts");
+  has(with(kUsedAt, kMaxExpertsUsed + 1), "256 used");
+  has(with(kNameAt, 4097), "a name of 4097 bytes");
+  has(with(kLayersAt, 0), "the number of layers is 0");
+  has(with(kExpertsAt, 0), "the number of experts is 0");
+  has(with(kUsedAt, 0), "the number of experts used is 0");
+  has(with(kUsedAt, 9), "the number of experts used is 9; expected 1 to 8");
+  const size_t kBytesAt = 24 + 4;
+  has(with(kBytesAt + 4, 0x200), "an expert of layer 0 has");
 }
 
 TEST(RoutingTrace, AStepThatDoesNotFitTheShapeIsRefused) {

@@ -67,9 +67,55 @@ TEST(TraceCsv, FaultsNameTheirLine) {
   EXPECT_NE(error_of("# layer=0 expert_bytes=3\n").find("bytes of layer 0"), std::string::npos);
 }
 
-TEST(TraceCsv, TheRecordedTracesAreRead) {
-  const auto qwen = recorded("qwen3-30b-a3b");
-  if (!qwen) GTEST_SKIP() << "no recorded traces beside the checkout";
+// The shape may not change under rows that were read with another one.
+TEST(TraceCsv, ASecondShapeIsRefused) {
+  const std::string rows = "0,1,0,0,0,3,1.0,0,10\n0,1,0,1,0,1,1,0,20\n";
+  for (const char* shape :
+       {"n_layer=1 n_expert=4", "n_layer=2 n_expert=2", "n_layer=2 n_expert=4"}) {
+    const std::string again = cat("# model=x ", shape, " n_expert_used=2\n");
+    EXPECT_NE(error_of(kHead + rows + again).find("line 8: n_layer= again"), std::string::npos);
+    EXPECT_NE(error_of(kHead + again + rows).find("line 6: n_layer= again"), std::string::npos);
+  }
+}
+
+// A whole recording, written as CSV with its last rows first.
+TEST(TraceCsv, ALongTraceComesBackFromCsv) {
+  for (const std::string& name : kShipped) {
+    const RoutingTrace trace = shipped(name);
+    std::vector<std::string> rows;
+    for (size_t s = 0; s < trace.steps.size(); ++s) {
+      const RoutingStep& step = trace.steps[s];
+      for (int l = 0; l < trace.header.shape.n_layers; ++l) {
+        for (size_t rank = 0; rank < step.layer(l).size(); ++rank) {
+          const auto& [expert, weight] = step.layer(l)[rank];
+          // A turn for each step, so that prompt and decode stay in their order.
+          rows.push_back(cat(s, ",", static_cast<int>(step.phase), ",0,", l, ",", rank, ",",
+                             expert.value, ",", weight, "\n"));
+        }
+      }
+    }
+    const RoutingShape& shape = trace.header.shape;
+    std::string text = cat("# model=", name, " n_layer=", shape.n_layers,
+                           " n_expert=", shape.n_experts, " n_expert_used=", shape.n_experts_used,
+                           "\nturn,phase,step,layer,slot,expert,weight\n");
+    for (auto row = rows.rbegin(); row != rows.rend(); ++row) text += *row;
+    const RoutingTrace read = parse_trace_csv(text);
+    ASSERT_EQ(read.steps.size(), trace.steps.size());
+    for (size_t s = 0; s < read.steps.size(); ++s) {
+      RoutingStep expected = trace.steps[s];
+      expected.token = -1;  // CSV has none
+      for (size_t i = 0; i < expected.routed.size(); ++i) {
+        EXPECT_NEAR(read.steps[s].routed[i].weight, expected.routed[i].weight, 1e-5);
+        expected.routed[i].weight = read.steps[s].routed[i].weight;
+      }
+      ASSERT_EQ(read.steps[s], expected) << name << ", step " << s;
+    }
+  }
+}
+
+TEST(TraceCsv, TheTraceOfALargeModelIsReadWhereItIsThere) {
+  const auto qwen = of_large_model("qwen3-30b-a3b");
+  if (!qwen) return;  // an extra: the test above runs everywhere
   EXPECT_EQ(qwen->header.shape.n_layers, 48);
   EXPECT_EQ(qwen->header.shape.expert_bytes[6], 2654208u);
   EXPECT_EQ(qwen->steps.size(), 28u + 128u);

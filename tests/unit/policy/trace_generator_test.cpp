@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/trace/trace_generator.h"
 
+#include <map>
+
 #include "unit/policy/traces.h"
 
 namespace sluice::policy::test {
@@ -42,47 +44,51 @@ int n_distinct(const RoutingTrace& trace, int layer) {
   return static_cast<int>(std::count(seen.begin(), seen.end(), true));
 }
 
-TEST(TraceGenerator, HitRatesLieWithinTwoPointsOfTheRecordedOnes) {
-  for (uint64_t seed = 2; seed <= 10; ++seed) {
+// Two bounds for all seeds. The mean is that of the recording to two points. One trace of 128
+// tokens may be further away, as the recording is from itself: LRU at 18.75 % hits 69.7, 72.3
+// and 64.5 % in its three thirds, a standard error of 2.3 points for the whole; six points are 2.6
+// of these.
+TEST(TraceGenerator, HitRatesAreThoseOfTheRecording) {
+  constexpr int kSeeds = 20;
+  std::array<Figures, kKnown.size()> mean = {};
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const RoutingTrace trace = like_recorded(seed);
-    for (const Figures& known : kKnown) {
-      EXPECT_NEAR(hit_percent(trace, PolicyKind::lru, known.percent), known.lru, 2.0)
-          << "seed " << seed << ", " << known.percent << " %";
-      EXPECT_NEAR(belady_percent(trace, known.percent, Sharing::per_layer), known.belady, 2.0)
-          << "seed " << seed << ", " << known.percent << " %";
+    for (size_t i = 0; i < kKnown.size(); ++i) {
+      const Figures& known = kKnown[i];
+      const double lru = hit_percent(trace, PolicyKind::lru, known.percent);
+      const double belady = belady_percent(trace, known.percent, Sharing::per_layer);
+      EXPECT_NEAR(lru, known.lru, 6.0) << "seed " << seed << ", " << known.percent << " %";
+      EXPECT_NEAR(belady, known.belady, 6.0) << "seed " << seed << ", " << known.percent << " %";
+      mean[i].lru += lru / kSeeds;
+      mean[i].belady += belady / kSeeds;
     }
   }
-}
-
-// Of the first ten seeds the first strays by up to five points; their mean does not.
-TEST(TraceGenerator, OverManySeedsTheMeanHitRatesLieWithinTwoPointsToo) {
-  constexpr int kSeeds = 10;
-  for (const Figures& known : kKnown) {
-    double lru = 0;
-    double belady = 0;
-    for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-      const RoutingTrace trace = like_recorded(seed);
-      lru += hit_percent(trace, PolicyKind::lru, known.percent) / kSeeds;
-      belady += belady_percent(trace, known.percent, Sharing::per_layer) / kSeeds;
-    }
-    EXPECT_NEAR(lru, known.lru, 2.0) << known.percent << " %";
-    EXPECT_NEAR(belady, known.belady, 2.0) << known.percent << " %";
+  for (size_t i = 0; i < kKnown.size(); ++i) {
+    EXPECT_NEAR(mean[i].lru, kKnown[i].lru, 2.0) << kKnown[i].percent << " %";
+    EXPECT_NEAR(mean[i].belady, kKnown[i].belady, 2.0) << kKnown[i].percent << " %";
   }
 }
 
 // The recording has 38, 29, 27 and 24 per cent; the generator keeps a little more over 64 steps.
 TEST(TraceGenerator, OverlapsFallWithTheLagAsRecorded) {
-  const RoutingTrace trace = like_recorded(3);
-  EXPECT_NEAR(overlap(trace, 1, 28), 38, 3);
-  EXPECT_NEAR(overlap(trace, 2, 28), 29, 3);
-  EXPECT_NEAR(overlap(trace, 8, 28), 26, 3);
-  EXPECT_NEAR(overlap(trace, 64, 28), 24, 5);
+  constexpr int kSeeds = 10;
+  std::map<size_t, double> mean;  // by lag
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const RoutingTrace trace = like_recorded(seed);
+    for (const size_t lag : {1, 2, 8, 64}) mean[lag] += overlap(trace, lag, 28) / kSeeds;
+  }
+  EXPECT_NEAR(mean[1], 38, 3);
+  EXPECT_NEAR(mean[2], 29, 3);
+  EXPECT_NEAR(mean[8], 27, 3);
+  EXPECT_NEAR(mean[64], 24, 5);
 }
 
 TEST(TraceGenerator, TheFirstLayerIsAlmostEvenAndDepthConcentrates) {
-  const RoutingTrace trace = like_recorded(3);
-  EXPECT_GT(n_distinct(trace, 0), 95);
-  EXPECT_LT(n_distinct(trace, 40), 80);
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const RoutingTrace trace = like_recorded(seed);
+    EXPECT_GT(n_distinct(trace, 0), 95) << seed;
+    EXPECT_LT(n_distinct(trace, 40), 80) << seed;
+  }
 }
 
 TEST(TraceGenerator, ATopicChangeMovesThePopularity) {

@@ -1,5 +1,5 @@
-// Traces for the tests: the recorded ones, where they lie beside the checkout, and small ones made
-// by hand.
+// Traces for the tests: those of the demo models, which ship with the tests (tests/data/traces);
+// those of large models, where they lie beside the checkout; and small ones made by hand.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,18 +19,49 @@
 
 namespace sluice::policy::test {
 
-inline const std::vector<std::string> kRecorded = {"qwen3-30b-a3b", "gpt-oss-120b"};
 inline const std::vector<PolicyKind> kPolicies = {PolicyKind::mixture,    PolicyKind::lru,
                                                   PolicyKind::lru_global, PolicyKind::slru,
                                                   PolicyKind::lfu,        PolicyKind::dlfu};
 
-// Nothing where the recorded traces are not there.
-inline std::optional<RoutingTrace> recorded(const std::string& name) {
-  std::ifstream file(cat(SLUICE_TEST_DATA, "/../../../shared/traces/", name, ".route.csv"));
+inline const std::vector<std::string> kShipped = {"demo-attn", "demo-hybrid"};
+inline const std::vector<std::string> kLargeModels = {"qwen3-30b-a3b", "gpt-oss-120b"};
+
+// Nothing where there is no such file.
+inline std::optional<std::string> text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
   std::stringstream text;
   text << file.rdbuf();
-  return parse_trace_csv(text.str());
+  return text.str();
+}
+
+// One of kShipped.
+inline RoutingTrace shipped(const std::string& name) {
+  const auto bytes = text_of(cat(SLUICE_TEST_DATA, "/traces/", name, ".slrt"));
+  if (!bytes) throw Error(Errc::bad_file, cat("tests/data/traces has no ", name, ".slrt"));
+  return decode_trace(std::as_bytes(std::span(*bytes)));
+}
+
+// One of kLargeModels; nothing where these recordings do not lie beside the checkout.
+inline std::optional<RoutingTrace> of_large_model(const std::string& name) {
+  const auto text = text_of(cat(SLUICE_TEST_DATA, "/../../../shared/traces/", name, ".route.csv"));
+  if (!text) return std::nullopt;
+  return parse_trace_csv(*text);
+}
+
+struct Recording {
+  std::string name;
+  RoutingTrace trace;
+};
+
+// All there are: never none.
+inline std::vector<Recording> recordings() {
+  std::vector<Recording> all;
+  for (const std::string& name : kShipped) all.push_back({name, shipped(name)});
+  for (const std::string& name : kLargeModels) {
+    if (auto trace = of_large_model(name)) all.push_back({name, std::move(*trace)});
+  }
+  return all;
 }
 
 // A step of experts given layer by layer, in decode.

@@ -1,12 +1,9 @@
 // No template may hang, exhaust memory or overflow the stack: each limit, reached on every way
-// there is to it, ends quickly with an Error that names the limit. Most run with the default
+// there is to it, ends with an Error that names the limit. Most run with the default
 // limits.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <chrono>
-
-#include "support/sanitizers.h"
 #include "unit/text/jinja/render.h"
 
 namespace sluice::text::jinja {
@@ -16,9 +13,6 @@ constexpr std::string_view kValues = "values need more than the limit of";
 constexpr std::string_view kSteps = "takes more than the limit of";
 constexpr std::string_view kDepth = "nest deeper than the limit of";
 constexpr std::string_view kOutput = "the output grows beyond the limit of";
-
-// Far more than it takes, and far less than for ever; sanitizers make everything slow.
-constexpr double kSoonSeconds = sluice::test::kSanitized ? 60.0 : 5.0;
 
 // A fiftieth of the default, so that a debug build is done in no time.
 Limits small() {
@@ -32,16 +26,13 @@ Limits small() {
 void expect_reaches(std::string_view limit, std::initializer_list<std::string> templates,
                     const Limits& limits) {
   for (const std::string& text : templates) {
-    const auto begin = std::chrono::steady_clock::now();
     const Failure failure = failure_of(text, Json::object(), limits);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     EXPECT_EQ(failure.code, Errc::bad_request) << text;
     EXPECT_NE(failure.text.find(limit), std::string::npos)
         << "template: " << text << "\n  expected: " << limit
         << "\n  got: " << failure.text.substr(0, 300);
     EXPECT_NE(failure.text.find("chat template, line 1, column "), std::string::npos)
         << failure.text;
-    EXPECT_LT(took.count(), kSoonSeconds) << text;
   }
 }
 
@@ -194,29 +185,25 @@ TEST(JinjaLimit, LeavesRoomUpToTheLimit) {
             "x");
 }
 
-// Looking for a part that nearly matches everywhere is quadratic when done by trying each place.
+// Looking for a part that nearly matches everywhere is quadratic when done by trying each place:
+// seven times 4 * 10^12 comparisons of bytes here, which the test's time limit would end.
 TEST(JinjaLimit, SearchesInLinearTime) {
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(render("{% set s = 'a' * 1000000 %}{% set p = 'a' * 300000 ~ 'b' %}{% set q = 'b' ~ "
-                   "'a' * 300000 %}"
+  EXPECT_EQ(render("{% set s = 'a' * 4000000 %}{% set p = 'a' * 2000000 ~ 'b' %}{% set q = 'b' ~ "
+                   "'a' * 2000000 %}"
                    "{{ s.find(p) }} {{ s.rfind(q) }} {{ p in s }} {{ s.split(p) | length }} {{ "
                    "s.rsplit(q) | length }} "
                    "{{ s.replace(p, '') == s }} {{ s.count(p) }} {{ s.strip(p) }}|"),
             "-1 -1 False 1 1 True 0 |");
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(), kSoonSeconds);
 }
 
-TEST(JinjaLimit, FindsKeysQuicklyWhateverTheyAre) {
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(render("{% set d = {} %}{% for i in range(50000) %}{% set _ = d.update({'k' ~ i: i}) "
+// One after the other would be 9 * 10^10 comparisons of keys.
+TEST(JinjaLimit, FindsKeysWithoutLookingAtAll) {
+  EXPECT_EQ(render("{% set d = {} %}{% for i in range(300000) %}{% set _ = d.update({'k' ~ i: i}) "
                    "%}{% endfor %}"
-                   "{% set ns = namespace(n=0) %}{% for i in range(50000) %}{% set ns.n = ns.n + "
+                   "{% set ns = namespace(n=0) %}{% for i in range(300000) %}{% set ns.n = ns.n + "
                    "d['k' ~ i] %}{% endfor %}"
                    "{{ ns.n }}"),
-            "1249975000");
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took.count(), kSoonSeconds);
+            "44999850000");
 }
 
 TEST(JinjaLimit, CutsLongMessages) {

@@ -4,12 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <ostream>
 #include <random>
 #include <string>
 
-#include "support/sanitizers.h"
 #include "text/tokenizer/special_tokens.h"
 
 namespace sluice::text {
@@ -125,16 +123,12 @@ TEST(SpecialTokens, FindsWhatCuttingThemOutOneByOneFinds) {
 }
 
 // OLMo and others have runs of 2 to 31 spaces as tokens: a megabyte of spaces is full of them.
-TEST(SpecialTokens, ALongRunOfThemTakesNoLongerThanItsLength) {
-  if (sluice::test::kSanitized) GTEST_SKIP() << "SKIPPED: times mean nothing under a sanitizer";
+// With the square of that it would not end within the test's time limit.
+TEST(SpecialTokens, ALongRunOfThemIsCutAtItsLongest) {
   SpecialTokens tokens;
   for (size_t n = 2; n < 32; ++n) tokens.add(std::string(n, ' '), static_cast<TokenId>(n));
   const std::string text(1 << 20, ' ');
-  const auto start = std::chrono::steady_clock::now();
-  const Fragments fragments = tokens.cut(text);
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-  EXPECT_EQ(fragments.size(), (text.size() + 30) / 31);
-  EXPECT_LT(taken.count(), 2.0);  // 0.1 s on one core of a 2020 server
+  EXPECT_EQ(tokens.cut(text).size(), (text.size() + 30) / 31);
 }
 
 }  // namespace
