@@ -83,11 +83,16 @@ void run(const PerplexityOptions& options) {
     const std::vector<TokenId> targets = chunk;
     if (bos_in_each) chunk[0] = *tokenizer.bos();
     session.truncate(0);
-    session.append(chunk, [&](int pos, std::span<const float> logits) {
+    PromptOptions prompt;
+    prompt.logits_from = static_cast<int>(first);
+    prompt.progress = [&](int n_done, int) {
+      bar.update(c * n_ctx + static_cast<size_t>(n_done), n_chunks * n_ctx);
+    };
+    const auto add = [&](int pos, std::span<const float> logits) {
       const auto at = static_cast<size_t>(pos);
-      if (at >= first && at + 1 < n_ctx) score.add(logits, targets[at + 1]);
-    });
-    bar.update((c + 1) * n_ctx, n_chunks * n_ctx);
+      if (at + 1 < n_ctx) score.add(logits, targets[at + 1]);
+    };
+    session.append(chunk, add, prompt);
   }
   if (options.json) {
     std::printf("%s\n", dump({{"perplexity", score.perplexity()},

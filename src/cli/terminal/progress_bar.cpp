@@ -5,12 +5,45 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/error.h"
 #include "base/units.h"
 
 namespace sluice::cli {
+namespace {
+
+constexpr int kWidth = 30;
+constexpr auto kInterval = std::chrono::milliseconds(100);
+
+// Bytes, unless there is a unit.
+std::string amount(uint64_t n, const std::string& unit) {
+  return unit.empty() ? format_bytes(n) : cat(n, " ", unit);
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::ceil(seconds));
+  if (whole < 120) return cat(whole, " s");
+  if (whole < 120 * 60) return cat(whole / 60, " min");
+  return cat(whole / 3600, " h ", whole / 60 % 60, " min");
+}
+
+}  // namespace
+
+std::string progress_line(const WorkDone& p, const std::string& unit) {
+  const double share = std::min(1.0, static_cast<double>(p.done) / static_cast<double>(p.total));
+  const auto filled = static_cast<size_t>(share * kWidth);
+  std::string line =
+      cat("[", std::string(filled, '#'), std::string(kWidth - filled, '.'), "] ",
+          static_cast<int>(share * 100.0), " %  ",
+          unit.empty() ? format_bytes(p.done) : cat(p.done), " of ", amount(p.total, unit));
+  if (p.done == 0) return line;
+  const double rate = static_cast<double>(p.done) / std::max(1e-3, p.seconds);
+  const auto n_left = static_cast<double>(p.total - std::min(p.done, p.total));
+  return cat(line, "  ", amount(static_cast<uint64_t>(rate), unit), "/s  ", duration(n_left / rate),
+             " left");
+}
 
 ProgressBar::ProgressBar(std::string label, std::string unit)
     : label_(std::move(label)),
@@ -23,25 +56,22 @@ ProgressBar::~ProgressBar() {
   if (drawn_) std::fputs("\r\x1b[K", stderr);
 }
 
-std::string ProgressBar::amount(uint64_t n) const {
-  return unit_.empty() ? format_bytes(n) : cat(n, " ", unit_);
+void ProgressBar::show(uint64_t total) {
+  if (visible_ && total > 0) draw(0, total);
 }
 
 void ProgressBar::update(uint64_t done, uint64_t total) {
-  constexpr int kWidth = 30;
-  constexpr auto kInterval = std::chrono::milliseconds(100);
-  const auto now = Clock::now();
-  if (!visible_ || total == 0 || (now - last_ < kInterval && done < total)) return;
-  last_ = now;
+  if (!visible_ || total == 0) return;
+  const bool is_end = drawn_ && done == total;
+  if (Clock::now() - last_ >= kInterval || is_end) draw(done, total);
+}
+
+void ProgressBar::draw(uint64_t done, uint64_t total) {
+  last_ = Clock::now();
   drawn_ = true;
-  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
-  const double seconds = std::max(1e-3, std::chrono::duration<double>(now - start_).count());
-  const int filled = static_cast<int>(share * kWidth);
-  const std::string bar = std::string(static_cast<size_t>(filled), '#') +
-                          std::string(static_cast<size_t>(kWidth - filled), '.');
-  std::fprintf(stderr, "\r%s [%s] %3.0f %%  %s of %s  %s/s\x1b[K", label_.c_str(), bar.c_str(),
-               share * 100.0, amount(done).c_str(), amount(total).c_str(),
-               amount(static_cast<uint64_t>(static_cast<double>(done) / seconds)).c_str());
+  const double seconds = std::chrono::duration<double>(last_ - start_).count();
+  const std::string line = progress_line({done, total, seconds}, unit_);
+  std::fprintf(stderr, "\r%s %s\x1b[K", label_.c_str(), line.c_str());
   std::fflush(stderr);
 }
 

@@ -9,6 +9,14 @@
 
 namespace sluice::cli {
 
+struct WorkDone {
+  uint64_t done = 0, total = 0;
+  double seconds = 0.0;  // since the beginning
+};
+
+// "[#####.....] 50 %  3500 of 7000 tokens  310 tokens/s  12 s left", without what is not known yet.
+std::string progress_line(const WorkDone& p, const std::string& unit);
+
 class ProgressBar {
  public:
   // What is counted: bytes, unless there is a name for it.
@@ -18,7 +26,9 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   bool visible() const { return visible_; }
-  // Draws at most a few times a second.
+  // Draws an empty bar at once: for work that is known to be long.
+  void show(uint64_t total);
+  // Draws at most a few times a second, and nothing for work that is over sooner than that.
   void update(uint64_t done, uint64_t total);
   std::function<void(uint64_t, uint64_t)> updater() {
     return [this](uint64_t done, uint64_t total) { update(done, total); };
@@ -26,7 +36,7 @@ class ProgressBar {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::string amount(uint64_t n) const;
+  void draw(uint64_t done, uint64_t total);
 
   std::string label_;
   std::string unit_;
