@@ -59,7 +59,6 @@ std::string MissWorker::end_step() {
 // or is reading it. False where the worker has not let go of it within that time.
 bool MissWorker::close_mailbox(std::unique_lock<std::mutex>& lock,
                                std::chrono::milliseconds patience) {
-  if (mailbox_.open_number() != 0) mailbox_.abort();
   if (!mailbox_.is_aborted()) return true;
   if (!changed_.wait_for(lock, patience, [&] { return !is_busy_; })) return false;
   mailbox_.resume();

@@ -41,10 +41,15 @@ class StandingClock {
   void advance(std::chrono::milliseconds by) { ms_ += by.count(); }
 
   // Until whoever goes by this clock has looked at it twice more: the first look may have begun
-  // before, the second has seen all that there was at this call.
+  // before, the second has seen all that there was at this call. Gives up after a minute: then
+  // nobody looks any more, and the test has failed.
   void wait_until_seen() const {
     const int64_t enough = n_looks_ + 2;
-    while (n_looks_ < enough) std::this_thread::yield();
+    const auto start = std::chrono::steady_clock::now();
+    while (n_looks_ < enough &&
+           std::chrono::steady_clock::now() - start < std::chrono::minutes(1)) {
+      std::this_thread::yield();
+    }
   }
 
  private:

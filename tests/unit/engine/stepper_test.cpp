@@ -174,6 +174,32 @@ TEST(StepperLogits, ComeInOrderForTheRowsThatWantThem) {
   EXPECT_EQ(runner.stepper().n_tokens({}), 51);
 }
 
+// Of each sequence, and of the pages that it had taken.
+TEST(StepperFaults, AStepThatThrowsTakesBackItsRows) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  const std::vector<TokenId> tokens = random_tokens(12, 21);
+  const Logits all = run_alone(*model, tokens);
+  Runner runner(*model, {.kv = {.n_sequences = 3, .n_ctx = 16, .page_tokens = 4}});
+  for (int s = 0; s < 3; ++s) {
+    runner.append(std::span(tokens).first(static_cast<size_t>(s + 2)), 8, SequenceId(s));
+  }
+  const std::vector<StepRow> rows = {{1, SequenceId(0), false},
+                                     {2, SequenceId(2), true},
+                                     {3, SequenceId(2), true},
+                                     {4, SequenceId(0), false}};
+  const auto refuse = [](int64_t, std::span<const float>) { throw std::runtime_error("no"); };
+  for (int i = 0; i < 20; ++i) {  // more often than there are pages
+    EXPECT_THROW(runner.stepper().step(rows, Phase::prefill, {refuse}), std::runtime_error);
+  }
+  for (int s = 0; s < 3; ++s) {
+    const auto held = static_cast<size_t>(s + 2);
+    EXPECT_EQ(runner.stepper().n_tokens(SequenceId(s)), s + 2);
+    expect_same_bits(std::span(all).subspan(held * kVocab),
+                     runner.append(std::span(tokens).subspan(held), 5, SequenceId(s)),
+                     "sequence " + std::to_string(s));
+  }
+}
+
 TEST(StepperDeathTest, StopsAtAStepOfNothingOrTooMuch) {
   const OpenModel model("llama", "F32");
   Runner runner(*model, {.n_threads = 1, .max_rows = 2});
