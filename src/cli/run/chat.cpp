@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/run/conversation_file.h"
+#include "cli/terminal/progress_bar.h"
 #include "cli/terminal/terminal_text.h"
 #include "text/utf8.h"
 
@@ -59,13 +60,15 @@ Chat::Chat(const chat::Responder& with, ChatOptions options)
 
 chat::Answer Chat::print_answer(const Asking& asking) {
   AnswerPrinter printer(options_.show_thinking);
+  PromptBar bar;
   interrupts_.take();
   const chat::Listener listener{
       .on_text =
           [&](bool is_thinking, std::string_view text) {
             if (!options_.quiet) printer.print(is_thinking, text);
           },
-      .interrupted = [&] { return interrupts_.take() || std::ferror(stdout) != 0; }};
+      .interrupted = [&] { return interrupts_.take() || std::ferror(stdout) != 0; },
+      .on_progress = bar.updater()};
   last_answer_ = asking(dialogue_, listener);
   return *last_answer_;
 }

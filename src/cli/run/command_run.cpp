@@ -20,6 +20,7 @@
 #include "cli/flags/model_options.h"
 #include "cli/flags/sampling_flags.h"
 #include "cli/run/chat.h"
+#include "cli/terminal/progress_bar.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/terminal_text.h"
 #include "text/utf8.h"
@@ -83,6 +84,8 @@ void run_tokens(const RunOptions& options) {
     generate.n_tokens = options.chat.dialogue.answer.n_tokens;
   const bool can_end = model.info().eos && !options.sampling.user.ignore_eos;
   if (can_end) generate.end_tokens = {*model.info().eos};
+  PromptBar bar;
+  generate.prompt.progress = bar.updater();
   const GenerateResult result = session.generate(prompt, generate, print_token);
   if (options.json) {
     const Json object = {{"tokens", result.tokens},

@@ -75,4 +75,16 @@ void ProgressBar::draw(uint64_t done, uint64_t total) {
   std::fflush(stderr);
 }
 
+void PromptBar::update(int n_done, int n_total) {
+  constexpr int kLongPrompt = 512;  // tokens; shorter ones may be over before anybody has looked
+  if (n_done == n_total) {
+    bar_.reset();
+  } else if (!bar_) {
+    bar_.emplace("reading the prompt", "tokens");
+    if (n_total >= kLongPrompt) bar_->show(static_cast<uint64_t>(n_total));
+  } else {
+    bar_->update(static_cast<uint64_t>(n_done), static_cast<uint64_t>(n_total));
+  }
+}
+
 }  // namespace sluice::cli

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace sluice::cli {
@@ -44,6 +45,21 @@ class ProgressBar {
   bool drawn_ = false;
   Clock::time_point start_;
   Clock::time_point last_;
+};
+
+// The bar of a prompt that a session takes in: there at once where the prompt is long, and gone
+// before the answer.
+class PromptBar {
+ public:
+  // For PromptOptions::progress; outlived by this.
+  std::function<void(int, int)> updater() {
+    return [this](int n_done, int n_total) { update(n_done, n_total); };
+  }
+
+ private:
+  void update(int n_done, int n_total);
+
+  std::optional<ProgressBar> bar_;
 };
 
 }  // namespace sluice::cli
