@@ -1,5 +1,5 @@
 // sluice: Mixture-of-Experts language models from GGUF files. Load a model, open a session, feed it
-// tokens, get tokens back.
+// tokens, get tokens back. (Text in, text out: chat.h.)
 //
 //   sluice::Model model = sluice::Model::load("model.gguf");
 //   sluice::Session session(model, {.n_ctx = 4096});
@@ -39,6 +39,7 @@ struct LoadOptions {
 };
 
 struct ModelInfo {
+  std::string path;  // of the file it was loaded from
   std::string architecture;
   std::string name;
   int n_layers = 0;

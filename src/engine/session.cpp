@@ -20,7 +20,8 @@ namespace {
 constexpr int kDefaultContext = 4096;
 
 ModelInfo make_info(const gguf::ModelFile& file, const model::Config& c) {
-  ModelInfo info{.architecture = c.architecture,
+  ModelInfo info{.path = file.metadata().origin(),
+                 .architecture = c.architecture,
                  .name = c.name,
                  .n_layers = c.n_layers,
                  .d_model = c.d_model,

@@ -4,20 +4,14 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <vector>
 
-#include "base/error.h"
+#include "sluice/chat.h"
 
 namespace sluice::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::string_view kExtension = ".gguf";
-constexpr std::string_view kFirstShard = "-00001-of-";  // NAME-00001-of-00003.gguf
-constexpr size_t kShardDigits = 5;
 
 std::optional<std::string> variable(const char* name) {
   const char* value = std::getenv(name);
@@ -33,36 +27,7 @@ void add_list(std::vector<std::string>& folders, std::string_view list) {
   }
 }
 
-// Beside the program, where it was installed; in the source tree, where it was only built.
-void add_shipped(std::vector<std::string>& folders) {
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (!program.empty()) {
-    folders.push_back((program.parent_path().parent_path() / "share/sluice/models").string());
-  }
-  folders.emplace_back(SLUICE_SHIPPED_MODELS);
-}
-
-// The name of the model that a file holds, or holds the first shard of; empty: none.
-std::string model_of(const std::string& file) {
-  if (!file.ends_with(kExtension)) return "";
-  const std::string stem = file.substr(0, file.size() - kExtension.size());
-  const size_t shards = kFirstShard.size() + kShardDigits;
-  if (stem.size() > shards && stem.substr(stem.size() - shards).starts_with(kFirstShard)) {
-    return stem.substr(0, stem.size() - shards);
-  }
-  return stem;
-}
-
-bool is_path(const std::string& name) {
-  std::error_code ignored;
-  return name.find('/') != std::string::npos || name.ends_with(kExtension) ||
-         fs::exists(name, ignored);
-}
-
-}  // namespace
-
-std::vector<std::string> model_folders() {
+std::vector<std::string> user_folders() {
   std::vector<std::string> folders;
   if (const auto list = variable("SLUICE_MODELS")) add_list(folders, *list);
   if (const auto data = variable("XDG_DATA_HOME")) {
@@ -70,29 +35,11 @@ std::vector<std::string> model_folders() {
   } else if (const auto home = variable("HOME")) {
     folders.push_back(*home + "/.local/share/sluice/models");
   }
-  add_shipped(folders);
   return folders;
 }
 
-std::string find_model(const std::string& name) {
-  if (is_path(name)) return name;
-  std::vector<std::string> known;
-  for (const std::string& folder : model_folders()) {
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-         entry.increment(error)) {
-      const std::string model = model_of(entry->path().filename().string());
-      if (model == name) return entry->path().string();
-      if (!model.empty()) known.push_back(model);
-    }
-  }
-  std::ranges::sort(known);
-  known.erase(std::unique(known.begin(), known.end()), known.end());
-  std::string names;
-  for (const std::string& model : known) names += cat(names.empty() ? "" : ", ", model);
-  throw Error(Errc::bad_request,
-              cat("there is no model '", name,
-                  "'; expected a GGUF file, or one of: ", names.empty() ? "(none)" : names));
-}
+}  // namespace
+
+std::string find_model(const std::string& name) { return sluice::find_model(name, user_folders()); }
 
 }  // namespace sluice::cli

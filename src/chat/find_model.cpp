@@ -1,0 +1,71 @@
+// Models by name (sluice/chat.h): those in folders that the caller names, and the ones that ship
+// with the program. SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "base/error.h"
+#include "sluice/chat.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExtension = ".gguf";
+constexpr std::string_view kFirstShard = "-00001-of-";  // NAME-00001-of-00003.gguf
+constexpr size_t kShardDigits = 5;
+
+// Beside the program, where it was installed; in the source tree, where it was only built.
+void add_shipped(std::vector<std::string>& folders) {
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  if (!program.empty()) {
+    folders.push_back((program.parent_path().parent_path() / "share/sluice/models").string());
+  }
+  folders.emplace_back(SLUICE_SHIPPED_MODELS);
+}
+
+// The name of the model that a file holds, or holds the first shard of; empty: none.
+std::string model_of(const std::string& file) {
+  if (!file.ends_with(kExtension)) return "";
+  const std::string stem = file.substr(0, file.size() - kExtension.size());
+  const size_t shards = kFirstShard.size() + kShardDigits;
+  if (stem.size() > shards && stem.substr(stem.size() - shards).starts_with(kFirstShard)) {
+    return stem.substr(0, stem.size() - shards);
+  }
+  return stem;
+}
+
+bool is_path(const std::string& name) {
+  std::error_code ignored;
+  return name.find('/') != std::string::npos || name.ends_with(kExtension) ||
+         fs::exists(name, ignored);
+}
+
+}  // namespace
+
+std::string find_model(const std::string& name, const std::vector<std::string>& folders) {
+  if (is_path(name)) return name;
+  std::vector<std::string> searched = folders;
+  add_shipped(searched);
+  std::vector<std::string> known;
+  for (const std::string& folder : searched) {
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::string model = model_of(entry->path().filename().string());
+      if (model == name) return entry->path().string();
+      if (!model.empty()) known.push_back(model);
+    }
+  }
+  std::ranges::sort(known);
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  std::string names;
+  for (const std::string& model : known) names += cat(names.empty() ? "" : ", ", model);
+  throw Error(Errc::bad_request,
+              cat("there is no model '", name,
+                  "'; expected a GGUF file, or one of: ", names.empty() ? "(none)" : names));
+}
+
+}  // namespace sluice
