@@ -37,7 +37,7 @@ double meeting_us(ThreadPool& pool) {
 }
 
 void print_meetings(microseconds pause) {
-  constexpr size_t kMeetings = 20000;
+  constexpr size_t kMeetings = 2000;
   ThreadPool pool(2);
   std::vector<double> us(kMeetings);
   for (double& time : us) {

@@ -154,11 +154,17 @@ TEST_F(Simulate, GeneratesTheSameTraceForTheSameSeed) {
 
 // 0.5 % of the default shape's experts are 31 slots for 384 that a token uses.
 TEST_F(Simulate, DoesNotCollapseBelowOneTokensWorthOfSlots) {
-  for (const Json& row : rows({"--generate", "60", "--budget", "0.5,3"})) {
+  constexpr size_t kPolicies = 7;
+  const Json small = rows({"--generate", "60", "--budget", "0.5,3"});
+  ASSERT_EQ(small.size(), 2 * kPolicies);
+  for (const Json& row : small) {
     EXPECT_GT(row.at("hit_rate"), row.at("budget").get<double>() / 100 / 4) << row;
   }
-  for (const Json& row : replayed({"--budget", "0"})) EXPECT_EQ(row.at("hit_rate"), 0.0) << row;
-  for (const Json& row : replayed({"--budget", "100"})) EXPECT_GE(row.at("hit_rate"), 0.75) << row;
+  const Json none = replayed({"--budget", "0"}), all = replayed({"--budget", "100"});
+  ASSERT_EQ(none.size(), kPolicies);
+  ASSERT_EQ(all.size(), kPolicies);
+  for (const Json& row : none) EXPECT_EQ(row.at("hit_rate"), 0.0) << row;
+  for (const Json& row : all) EXPECT_GE(row.at("hit_rate"), 0.75) << row;
 }
 
 TEST_F(Simulate, OnRecordedTracesTheDefaultIsAboveTheOthersAndBelowTheCeiling) {
@@ -170,6 +176,7 @@ TEST_F(Simulate, OnRecordedTracesTheDefaultIsAboveTheOthersAndBelowTheCeiling) {
     if (std::string_view(name).starts_with("..") && !std::filesystem::exists(path)) continue;
     for (const char* budget : {"3", "6.25", "25", "60"}) {
       const Json all = rows({"--trace", path, "--budget", budget, "--copy-cost", "0"});
+      ASSERT_EQ(all.size(), 7u);
       const double ours = all[0].at("hit_rate");
       for (const Json& row : all) {
         const double theirs = row.at("hit_rate");

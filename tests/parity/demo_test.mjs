@@ -14,6 +14,7 @@ const kMeanKl = 1e-3;
 const kMaxKl = 5e-2;
 const kLogitBound = 2e-3;
 const kQuestions = 300;
+const kGoldenRows = 64; // of demo-hybrid: 8 positions of 8 sequences
 const kBatch = 20; // sequences for one process of llama.cpp
 const kAtOnce = 2; // processes
 
@@ -81,10 +82,12 @@ async function compare_hybrid() {
   const golden = new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
   const n_rows = positions.flat().length;
   const n_vocab = golden.length / n_rows;
+  let n_seen = 0;
   let worst = 0;
   await each_of_llama(f32, tokens, "f32", (s, rows) => {
     const first = positions.slice(0, s).flat().length;
     positions[s].forEach((pos, i) => {
+      n_seen += 1;
       const logits = golden.subarray((first + i) * n_vocab, (first + i + 1) * n_vocab);
       const norm = log_sum_exp(logits);
       rows[pos].forEach((got, id) => {
@@ -94,7 +97,8 @@ async function compare_hybrid() {
   });
   const found = `demo-hybrid: ${n_rows} rows of ${tokens.length} sequences, largest difference from transformers ${show(worst)}`;
   console.log(found);
-  if (!(worst <= kLogitBound)) throw new Error(`${found}; expected at most ${kLogitBound}`);
+  if (!(n_seen === kGoldenRows && worst <= kLogitBound))
+    throw new Error(`${found}; expected ${kGoldenRows} rows and at most ${kLogitBound}, compared ${n_seen}`);
 }
 
 await compare_attn();

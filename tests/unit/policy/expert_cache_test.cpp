@@ -276,6 +276,33 @@ TEST(ExpertCache, APrefillChunkIsOneStep) {
   for (const RoutingStep& step : trace.steps) run_step(cache, step);
 }
 
+// Of the rows of a chunk, as many as used it: not one for each expert.
+TEST(ExpertCache, InAPrefillChunkTheExpertOfMoreRowsIsWorthMore) {
+  ExpertCache cache({.n_experts = 8, .layers = {{100, 1}}});
+  cache.fill();
+  cache.begin_step(Phase::prefill, 10);
+  for (int row = 0; row < 10; ++row) {
+    std::vector<RoutedExpert> routed;
+    if (row == 0) routed.push_back({ExpertId(2), 1.0f});
+    routed.push_back({ExpertId(5), 1.0f});
+    cache.touch(LayerId(0), routed);
+  }
+  const std::span<const Move> moves = cache.end_step();
+  ASSERT_EQ(moves.size(), 1u);
+  EXPECT_EQ(moves[0].in.expert, ExpertId(5));
+}
+
+// The link carries a prompt's experts anyway.
+TEST(ExpertCache, CopiesOfAPrefillCostNothing) {
+  for (const Phase phase : {Phase::prefill, Phase::decode}) {
+    ExpertCache cache({.n_experts = 8, .layers = {{100, 4}}, .copy_cost = 1e9});
+    cache.fill();
+    cache.begin_step(phase);
+    cache.touch(LayerId(0), std::vector<RoutedExpert>{{ExpertId(1), 0.5f}, {ExpertId(2), 0.5f}});
+    EXPECT_EQ(cache.end_step().size(), phase == Phase::prefill ? 2u : 0u);
+  }
+}
+
 TEST(ExpertCache, SharesAddUpToTheBudget) {
   RoutingShape shape = generator_shape(5, 10, 2, 100);
   shape.expert_bytes = {100, 200, 100, 0, 200};

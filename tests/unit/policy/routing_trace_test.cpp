@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "support/error_of.h"
 #include "unit/policy/traces.h"
 
 namespace sluice::policy::test {
@@ -109,6 +110,23 @@ TEST(RoutingTrace, OneThatIsCutOffAnywhereIsRefused) {
     const std::string text = error_of(std::span(bytes).first(n));
     EXPECT_NE(text.find("expected"), text.npos) << n << ": " << text;
   }
+}
+
+TEST(RoutingTrace, TheEndMarkMustCountTheStepsAndBeTheLast) {
+  const std::vector<std::byte> good = encode_trace(small_trace());
+  for (const uint64_t n : {0u, 1u, 3u}) {
+    std::vector<std::byte> bytes = good;
+    std::memcpy(bytes.data() + bytes.size() - sizeof n, &n, sizeof n);
+    EXPECT_EQ(error_of(bytes), cat("routing trace: it says it has ", n, " steps; 2 were found"));
+  }
+  TraceReader reader;
+  reader.feed(good);
+  RoutingStep step;
+  while (reader.next(step)) continue;
+  ASSERT_TRUE(reader.at_end());
+  reader.feed({});
+  EXPECT_EQ(sluice::test::error_of(Errc::bad_file, [&] { reader.feed(std::span(good).first(2)); }),
+            "routing trace: 2 bytes after its end; expected none");
 }
 
 TEST(RoutingTrace, EveryChangedByteIsReadOrRefusedButNeverCrashes) {

@@ -44,6 +44,24 @@ TEST(TraceCsv, RowsInAnyOrderBecomeSteps) {
   EXPECT_EQ(trace.steps[1].layer(1).size(), 0u);
 }
 
+// Steps are counted anew in every turn, and in prompt and answer.
+TEST(TraceCsv, TurnsFollowOneAnother) {
+  const RoutingTrace trace = parse_trace_csv(kHead +
+                                             "1,0,0,0,0,2,1,0,10\n"
+                                             "0,1,0,0,0,1,1,0,10\n"
+                                             "0,0,0,0,0,0,1,0,10\n"
+                                             "1,1,0,0,0,3,1,0,10\n");
+  ASSERT_EQ(trace.steps.size(), 4u);
+  for (int i = 0; i < 4; ++i) {
+    const RoutingStep& step = trace.steps[static_cast<size_t>(i)];
+    ASSERT_EQ(step.layer(0).size(), 1u);
+    EXPECT_EQ(step.layer(0)[0].expert, ExpertId(i));
+    EXPECT_EQ(step.phase, i % 2 == 0 ? Phase::prefill : Phase::decode);
+  }
+  EXPECT_EQ(parse_trace_csv(kHead + "0,1,0,0,0,1,1\n1,1,0,0,1,2,1\n").steps.size(), 2u)
+      << "of one phase and number, in two turns";
+}
+
 TEST(TraceCsv, FaultsNameTheirLine) {
   EXPECT_NE(error_of("").find("no rows"), std::string::npos);
   EXPECT_NE(error_of(kHead).find("no rows"), std::string::npos);

@@ -142,5 +142,17 @@ TEST(Mirostat, LearnsOnlyFromTokensItDrew) {
       << "forgotten";
 }
 
+// A grammar may force such a token on it. Its surprise would be infinite, and mu with it.
+TEST(Mirostat, LearnsNothingFromATokenWhoseProbabilityIsZeroAsAFloat) {
+  const std::vector<float> logits = {0.0f, -200.0f};
+  Sampler sampler({.temp = 1.0f, .mirostat = 2, .mirostat_tau = 1000.0f, .seed = 1}, 2);
+  sampler.sample(logits);
+  ASSERT_EQ(sampler.candidates().size(), 2u);
+  ASSERT_EQ(sampler.candidates()[1].p, 0.0f);
+  sampler.accept(1);
+  sampler.sample(logits);
+  EXPECT_EQ(sampler.candidates().size(), 2u);
+}
+
 }  // namespace
 }  // namespace sluice::sampler::test

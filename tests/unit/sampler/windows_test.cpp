@@ -46,12 +46,16 @@ TEST(Windows, OfDryAndPenaltiesDoNotTouchEachOther) {
   for (const int repeat_last_n : kWindows) {
     for (const int dry_last_n : kWindows) {
       Sampler both = make_sampler("ed", repeat_last_n, dry_last_n);
+      Sampler reversed = make_sampler("de", repeat_last_n, dry_last_n);
       Sampler penalties = make_sampler("e", repeat_last_n, 0);
       Sampler dry = make_sampler("d", 0, dry_last_n);
       for (uint64_t i = 0; i < 100; ++i) {
-        for (Sampler* sampler : {&both, &penalties, &dry}) sampler->accept(token_at(4, i));
+        for (Sampler* sampler : {&both, &reversed, &penalties, &dry}) {
+          sampler->accept(token_at(4, i));
+        }
         const std::vector<float> all = taken(both), by_count = taken(penalties),
                                  by_repetition = taken(dry);
+        ASSERT_EQ(taken(reversed), all) << "both only subtract, so their order does not matter";
         for (size_t id = 0; id < kVocab; ++id) {
           ASSERT_EQ(all[id], by_count[id] + by_repetition[id])
               << "token " << id << " after " << i + 1 << ", repeat_last_n " << repeat_last_n

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sampler/sampler.h"
 #include "unit/sampler/logits.h"
 #include "unit/sampler/reference.h"
 
@@ -42,6 +43,18 @@ TEST(Xtc, NeverLeavesOnlyWhatCannotBeDrawn) {
   EXPECT_EQ(after({0.6, 0.4, 0.0}, 0.0f), (Ids{1}));
   EXPECT_EQ(after({0.6, 1e-39, 0.4}, 0.0f), (Ids{1})) << "the weight underflows, the token counts";
   EXPECT_EQ(after({1.0}, 0.0f), (Ids{0}));
+}
+
+// Two tokens can reach a threshold of one half, so it is not off yet; above that none can.
+TEST(Xtc, IsOffAboveOneHalf) {
+  for (const float threshold : {0.5f, 0.51f}) {
+    SamplerOptions options{.temp = 1.0f, .xtc_probability = 1.0f, .xtc_threshold = threshold};
+    options.seed = 1;
+    options.stages = parse_stage_letters("x");
+    Sampler sampler(options, 2);
+    sampler.sample(std::vector<float>{1.0f, 1.0f});
+    EXPECT_EQ(sampler.candidates().size(), threshold == 0.5f ? 1u : 2u);
+  }
 }
 
 TEST(Xtc, AgreesWithItsDefinitionOnAllShapes) {
