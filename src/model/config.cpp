@@ -131,16 +131,20 @@ Config read_common_config(const ConfigReader& in) {
   return c;
 }
 
+int dense_width(const ConfigReader& in, const Config& c) {
+  return in.same_in_all_layers("feed_forward_length", c.n_layers);
+}
+
 int expert_width(const ConfigReader& in, const Config& c) {
   if (in.has("expert_feed_forward_length")) {
     return in.same_in_all_layers("expert_feed_forward_length", c.n_layers);
   }
-  return std::max(1, in.same_in_all_layers("feed_forward_length", c.n_layers) / c.n_experts_used);
+  return std::max(1, dense_width(in, c) / c.n_experts_used);
 }
 
 int shared_expert_width(const ConfigReader& in, const Config& c) {
   constexpr std::string_view kKey = "expert_shared_feed_forward_length";
-  return in.same_in_all_layers(in.has(kKey) ? kKey : "feed_forward_length", c.n_layers);
+  return in.has(kKey) ? in.same_in_all_layers(kKey, c.n_layers) : dense_width(in, c);
 }
 
 int shared_experts_width(const ConfigReader& in, const Config& c) {
@@ -157,7 +161,7 @@ void read_mtp(const ConfigReader& in, Config& c) {
 void read_leading_dense(const ConfigReader& in, Config& c) {
   c.n_dense_layers = static_cast<int>(
       in.metadata().get_int_or(in.key("leading_dense_block_count"), 0, {0, c.n_layers}));
-  if (c.n_dense_layers > 0) c.d_ff_dense = in.same_in_all_layers("feed_forward_length", c.n_layers);
+  if (c.n_dense_layers > 0) c.d_ff_dense = dense_width(in, c);
 }
 
 void require_equal_heads(const ConfigReader& in, const Config& c) {

@@ -113,6 +113,8 @@ Config read_common_config(const ConfigReader& in);
 
 // expert_feed_forward_length, by default feed_forward_length / n_experts_used (the Qwen family).
 int expert_width(const ConfigReader& in, const Config& c);
+// feed_forward_length itself, of architectures that have no key for experts alone.
+int dense_width(const ConfigReader& in, const Config& c);
 // expert_shared_feed_forward_length, by default feed_forward_length.
 int shared_expert_width(const ConfigReader& in, const Config& c);
 

@@ -77,17 +77,17 @@ void LayerBinder::head_norms(Layer& layer, HeadNorm kind, Presence presence) {
       norm("attn_k_norm.weight", whole ? config_.kv_cols() : config_.head_dim, presence);
 }
 
-void LayerBinder::router(Layer& layer, const RouterRules& rules) {
+void LayerBinder::experts(Layer& layer, const RouterRules& rules) {
   const Config& c = config_;
   layer.ffn_norm = norm(rules.norm, c.d_model);
   layer.router = {.weight = matrix("ffn_gate_inp.weight", {c.d_model, c.n_experts}),
                   .n_used = c.n_experts_used,
                   .renormalize = rules.renormalize};
+  has("ffn_gate.0.weight") ? experts_apart() : stacked_experts(layer);
 }
 
-void LayerBinder::experts(Layer& layer) {
+void LayerBinder::stacked_experts(Layer& layer) {
   const Config& c = config_;
-  if (has("ffn_gate.0.weight")) return experts_apart();
   if (has("ffn_gate_up_exps.weight") && !has("ffn_gate_exps.weight")) {
     source_.require_planning("gate and up of the experts in one tensor");
     stack("ffn_gate_up_exps.weight", {c.d_model, 2 * c.d_ff, c.n_experts});
@@ -132,9 +132,8 @@ void LayerBinder::dense_or_experts(Layer& layer, const char* norm_name) {
     matrix_of(Role::shared, "ffn_down.weight", {c.d_ff_dense, c.d_model});
     return;
   }
-  router(layer, {.norm = norm_name});
+  experts(layer, {.norm = norm_name});
   vector("exp_probs_b.bias", c.n_experts, Presence::usual);
-  experts(layer);
   shared_expert(layer, /*gated=*/false);
 }
 

@@ -39,11 +39,9 @@ class LayerBinder {
   void attention(Layer& layer, const AttentionRules& rules);
   // attn_q_norm and attn_k_norm.
   void head_norms(Layer& layer, backend::HeadNorm kind, Presence presence = Presence::required);
-  // The norm before the experts, and their router.
-  void router(Layer& layer, const RouterRules& rules);
-  // gate, up and down of all experts. Other forms of them are known, but cannot run: gate and up in
-  // one stack, or a tensor for every expert.
-  void experts(Layer& layer);
+  // The norm before the experts, their router, and gate, up and down of all of them. Other forms of
+  // these are known, but cannot run: gate and up in one stack, or a tensor for every expert.
+  void experts(Layer& layer, const RouterRules& rules);
   // The expert that every token uses, and its gate.
   void shared_expert(Layer& layer, bool gated);
   // For planning: one of the leading layers with a dense network, or router, experts and a shared
@@ -65,6 +63,7 @@ class LayerBinder {
   std::string name(const std::string& suffix) const;
   backend::WeightView matrix_of(Role role, const std::string& suffix, std::vector<int64_t> shape);
   bool fused_qkv(Layer& layer);
+  void stacked_experts(Layer& layer);
   void experts_apart();
 
   const Config& config_;

@@ -176,13 +176,13 @@ void ShapeReader::read_ends() {
 }
 
 ModelShape ShapeReader::read() {
-  shape_.architecture = config_.architecture;
-  shape_.name = config_.name;
-  shape_.d_model = config_.d_model;
-  shape_.d_ff = config_.d_ff;
-  shape_.n_vocab = config_.n_vocab;
-  shape_.n_ctx_train = config_.n_ctx_train;
-  shape_.n_experts_used = config_.n_experts_used;
+  shape_ = {.architecture = config_.architecture,
+            .name = config_.name,
+            .d_model = config_.d_model,
+            .d_ff = config_.d_ff,
+            .n_vocab = config_.n_vocab,
+            .n_ctx_train = config_.n_ctx_train,
+            .n_experts_used = config_.n_experts_used};
   bind();
   sort_tensors();
   read_ends();

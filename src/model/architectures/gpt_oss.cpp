@@ -34,9 +34,8 @@ Layer bind_layer(LayerBinder& bind) {
   Layer layer = bind.layer();
   bind.attention(layer, {.qkv_bias = Presence::required, .out_bias = Presence::required});
   bind.vector("attn_sinks.weight", c.n_heads);
-  bind.router(layer, {.norm = kPostAttentionNorm});
+  bind.experts(layer, {.norm = kPostAttentionNorm});
   bind.vector("ffn_gate_inp.bias", c.n_experts);
-  bind.experts(layer);
   bind.stack("ffn_gate_exps.bias", {c.d_ff, c.n_experts});
   bind.stack("ffn_up_exps.bias", {c.d_ff, c.n_experts});
   bind.stack("ffn_down_exps.bias", {c.d_model, c.n_experts});

@@ -7,11 +7,9 @@
 namespace sluice::model {
 namespace {
 
-constexpr const char* kWidthKey = "feed_forward_length";
-
 Config read_config(const ConfigReader& in) {
   Config c = read_common_config(in);
-  c.d_ff = in.same_in_all_layers(kWidthKey, c.n_layers);
+  c.d_ff = dense_width(in, c);
   c.rope.pairing = backend::RopePairing::adjacent;
   require_plain_heads(in, c);
   return c;
@@ -20,8 +18,7 @@ Config read_config(const ConfigReader& in) {
 Layer bind_layer(LayerBinder& bind) {
   Layer layer = bind.layer();
   bind.attention(layer, {});
-  bind.router(layer, {.renormalize = true});
-  bind.experts(layer);
+  bind.experts(layer, {.renormalize = true});
   return layer;
 }
 
@@ -31,7 +28,7 @@ const Architecture kLlama{.name = "llama",
                           .read_config = read_config,
                           .bind_layer = bind_layer,
                           .forward_layer = forward_attention_moe,
-                          .expert_width_key = kWidthKey,
+                          .expert_width_key = "feed_forward_length",
                           .may_tie_output = true,
                           .may_have_rope_factors = true};
 

@@ -8,11 +8,9 @@
 namespace sluice::model {
 namespace {
 
-constexpr const char* kWidthKey = "feed_forward_length";
-
 Config read_config(const ConfigReader& in) {
   Config c = read_common_config(in);
-  c.d_ff = in.same_in_all_layers(kWidthKey, c.n_layers);
+  c.d_ff = dense_width(in, c);
   if (c.n_kv_heads != c.n_heads) {
     in.refuse(cat(c.n_kv_heads, " key-value heads; expected ", c.n_heads, " as there are heads"));
   }
@@ -24,17 +22,13 @@ Layer bind_layer(LayerBinder& bind) {
   Layer layer = bind.layer();
   bind.attention(layer, {});
   bind.head_norms(layer, backend::HeadNorm::whole);
-  bind.router(layer, {});
-  bind.experts(layer);
+  bind.experts(layer, {});
   return layer;
 }
 
 }  // namespace
 
-const Architecture kOlmoe{.name = "olmoe",
-                          .read_config = read_config,
-                          .bind_layer = bind_layer,
-                          .forward_layer = forward_attention_moe,
-                          .expert_width_key = kWidthKey};
+const Architecture kOlmoe{"olmoe", read_config, bind_layer, forward_attention_moe,
+                          "feed_forward_length"};
 
 }  // namespace sluice::model

@@ -18,17 +18,13 @@ Config read_config(const ConfigReader& in) {
 Layer bind_layer(LayerBinder& bind) {
   Layer layer = bind.layer();
   bind.attention(layer, {.qkv_bias = Presence::usual});
-  bind.router(layer, {});
-  bind.experts(layer);
+  bind.experts(layer, {});
   bind.shared_expert(layer, /*gated=*/true);
   return layer;
 }
 
 }  // namespace
 
-const Architecture kQwen2Moe{.name = "qwen2moe",
-                             .read_config = read_config,
-                             .bind_layer = bind_layer,
-                             .forward_layer = forward_attention_moe};
+const Architecture kQwen2Moe{"qwen2moe", read_config, bind_layer, forward_attention_moe};
 
 }  // namespace sluice::model

@@ -91,8 +91,7 @@ Layer bind_layer(LayerBinder& bind) {
   } else {
     bind_gated_attention(bind, layer);
   }
-  bind.router(layer, {.norm = kPostAttentionNorm, .renormalize = true});
-  bind.experts(layer);
+  bind.experts(layer, {.norm = kPostAttentionNorm, .renormalize = true});
   bind.shared_expert(layer, /*gated=*/true);
   bind.mtp();
   return layer;

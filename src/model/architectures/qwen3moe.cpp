@@ -18,8 +18,7 @@ Layer bind_layer(LayerBinder& bind) {
   Layer layer = bind.layer();
   bind.attention(layer, {});
   bind.head_norms(layer, backend::HeadNorm::per_head);
-  bind.router(layer, {.renormalize = true});
-  bind.experts(layer);
+  bind.experts(layer, {.renormalize = true});
   return layer;
 }
 

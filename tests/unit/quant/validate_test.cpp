@@ -89,5 +89,21 @@ TEST(Validate, NonFiniteFloatsAreFoundWhereverTheyStand) {
   }
 }
 
+// Of two in one stretch and of two in different ones; nothing behind the end is looked at.
+TEST(Validate, TheFirstOfTwoFloatsIsReportedAndNoneBehindTheEnd) {
+  for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
+    const size_t bytes = type_info(type).block_bytes;
+    std::vector<std::byte> row(9000 * bytes);
+    for (const size_t at : {4400, 4500, 8999}) {
+      std::memset(row.data() + at * bytes, 0xff, bytes);  // NaN in all of them
+    }
+    EXPECT_EQ(first_bad_block(type, row.data(), 9000), 4400) << type_name(type);
+    EXPECT_EQ(first_bad_block(type, row.data(), 4401), 4400) << type_name(type);
+    EXPECT_EQ(first_bad_block(type, row.data(), 4400), -1) << type_name(type);
+    EXPECT_EQ(first_bad_block(type, row.data() + 4501 * bytes, 9000 - 4501), 8999 - 4501);
+    EXPECT_EQ(first_bad_block(type, row.data(), 0), -1) << type_name(type);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::quant
