@@ -20,8 +20,8 @@ struct RequantizeResult {
   int n_from_quantized = 0;  // of the converted: those that were quantised before and lose twice
 };
 
-// A type without an encoder is asked for in vain: Errc::bad_request. Throws Errc::bad_file for a
-// tensor that cannot be read as numbers or holds one that is not finite.
+// Throws Errc::bad_request for a type that sluice cannot write, and Errc::bad_file for a tensor
+// that cannot be read as numbers or holds one that is not finite.
 RequantizeResult requantize(const gguf::ModelFile& in, const std::string& out_path,
                             const QuantMix& mix, ThreadPool& pool,
                             const std::function<void(uint64_t done, uint64_t total)>& progress);

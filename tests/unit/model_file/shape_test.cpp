@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "unit/model/tiny_model.h"
-#include "unit/model_file/shape_directory.h"
+#include "unit/model_file/shape_models.h"
 
 namespace sluice::model_file::test {
 namespace {
@@ -16,7 +16,6 @@ using namespace model::test;  // tiny models to start from
 
 using policy::LayerShape;
 using policy::ModelShape;
-using quant::Type;
 
 uint64_t trunk_bytes(const ModelShape& shape) {
   uint64_t sum = 0;
@@ -38,27 +37,6 @@ void expect_complete(const Directory& directory, const ModelShape& shape) {
   const uint64_t booked = trunk_bytes(shape) + shape.expert_bytes() + shape.mtp_bytes() +
                           shape.output_bytes + (shape.tied ? 0 : shape.embedding_bytes);
   EXPECT_EQ(booked, directory.n_bytes());
-}
-
-// Qwen3-30B-A3B in Q4_K_M: first and last eighth and every third layer between with more bits.
-Directory qwen3_30b() {
-  Directory d("qwen3moe",
-              "block_count 48, embedding_length 2048, expert_count 128, expert_used_count 8, "
-              "expert_feed_forward_length 768, attention.head_count 32, attention.head_count_kv 4, "
-              "attention.key_length 128, "
-              "attention.value_length 128");
-  d.add_ends(2048, 151936, Type::q4_k, Type::q6_k);
-  for (int i = 0; i < 48; ++i) {
-    const bool more = i < 6 || i >= 42 || (i - 6) % 3 == 2;
-    d.add_to(
-        i, Type::f32,
-        "attn_norm 2048, ffn_norm 2048, attn_q_norm 128, attn_k_norm 128, ffn_gate_inp 2048x128");
-    d.add_to(i, Type::q4_k,
-             "attn_q 2048x4096, attn_k 2048x512, attn_output 4096x2048, ffn_gate_exps "
-             "2048x768x128, ffn_up_exps 2048x768x128");
-    d.add_to(i, more ? Type::q6_k : Type::q4_k, "attn_v 2048x512, ffn_down_exps 768x2048x128");
-  }
-  return d;
 }
 
 TEST(Shape, OfQwen3Moe) {
@@ -181,27 +159,6 @@ TEST(Shape, OfAVeryOldMixtralWithATensorForEveryExpert) {
   expect_mixtral(d);
 }
 
-Directory gpt_oss() {
-  Directory d("gpt-oss",
-              "block_count 24, embedding_length 2880, expert_count 32, expert_used_count 4, "
-              "expert_feed_forward_length 2880, attention.head_count 64, attention.head_count_kv "
-              "8, attention.key_length 64, "
-              "attention.value_length 64, attention.sliding_window 128");
-  d.add_ends(2880, 201088, Type::q8_0, Type::q8_0);
-  for (int i = 0; i < 24; ++i) {
-    d.add_to(
-        i, Type::f32,
-        "attn_norm 2880, post_attention_norm 2880, attn_q.bias 4096, attn_k.bias 512, attn_v.bias "
-        "512, attn_output.bias 2880, attn_sinks 64, ffn_gate_inp 2880x32, ffn_gate_inp.bias 32, "
-        "ffn_gate_exps.bias 2880x32, ffn_up_exps.bias 2880x32, ffn_down_exps.bias 2880x32");
-    d.add_to(i, Type::q8_0,
-             "attn_q 2880x4096, attn_k 2880x512, attn_v 2880x512, attn_output 4096x2880");
-    d.add_to(i, Type::mxfp4,
-             "ffn_gate_exps 2880x2880x32, ffn_up_exps 2880x2880x32, ffn_down_exps 2880x2880x32");
-  }
-  return d;
-}
-
 TEST(Shape, OfGptOss) {
   Directory d = gpt_oss();
   ModelShape s = d.shape();
@@ -223,38 +180,6 @@ TEST(Shape, OfGptOss) {
   s = d.shape();
   EXPECT_EQ(s.layers[0].window, 0);
   EXPECT_EQ(s.layers[23].window, 128);
-}
-
-// A layer of the hybrids, in Q4_K but for what is always F32.
-void add_hybrid_layer(Directory& d, int i, bool attends, int64_t n_experts, bool one_ba) {
-  d.add_to(i, Type::f32,
-           cat("attn_norm 2048, post_attention_norm 2048, ffn_gate_inp 2048x", n_experts,
-               ", ffn_gate_inp_shexp 2048"));
-  d.add_to(i, Type::q4_k,
-           "ffn_gate_shexp 2048x512, ffn_up_shexp 2048x512, ffn_down_shexp 512x2048");
-  if (attends) {
-    d.add_to(i, Type::f32, "attn_q_norm 256, attn_k_norm 256");
-    d.add_to(i, Type::q4_k,
-             "attn_q 2048x8192, attn_k 2048x512, attn_v 2048x512, attn_output 4096x2048");
-    return;
-  }
-  d.add_to(i, Type::f32, "ssm_conv1d 4x8192, ssm_dt.bias 32, ssm_a 32, ssm_norm 128");
-  d.add_to(i, Type::q4_k, "attn_qkv 2048x8192, attn_gate 2048x4096, ssm_out 4096x2048");
-  if (one_ba) {
-    d.add_to(i, Type::q4_k, "ssm_ba 2048x64");
-  } else {
-    d.add_to(i, Type::q4_k, "ssm_alpha 2048x32, ssm_beta 2048x32");
-  }
-}
-
-std::string hybrid_keys(int n_blocks, int n_experts, int n_used) {
-  return cat(
-      "block_count ", n_blocks, ", expert_count ", n_experts, ", expert_used_count ", n_used,
-      ", embedding_length 2048, expert_feed_forward_length 512, "
-      "expert_shared_feed_forward_length 512, attention.head_count 16, attention.head_count_kv 2, "
-      "attention.key_length 256, attention.value_length 256, ssm.conv_kernel 4, "
-      "ssm.state_size 128, ssm.group_count 16, ssm.time_step_rank 32, ssm.inner_size 4096, "
-      "full_attention_interval 4");
 }
 
 TEST(Shape, OfQwen3NextWithMergedGateAndUp) {
@@ -352,39 +277,6 @@ TEST(Shape, OfGlm4Moe) {
   EXPECT_EQ(s.layers[1].shared_bytes, 18'382'848u);
   EXPECT_EQ(s.layers[1].expert_bytes, 18'382'848u);
   EXPECT_EQ(s.expert_bytes(), 105'885'204'480u);  // 45 x 128 of them
-}
-
-// DeepSeek-V2-Lite, with compressed keys and values; `legacy`: k_b and v_b in one matrix.
-Directory deepseek(bool legacy) {
-  Directory d("deepseek2",
-              cat("block_count 27, embedding_length 2048, expert_count 64, expert_used_count 6, "
-                  "expert_feed_forward_length 1408, expert_shared_count 2, "
-                  "feed_forward_length 10944, leading_dense_block_count 1, "
-                  "attention.head_count 16, attention.kv_lora_rank 512, rope.dimension_count 64, ",
-                  legacy ? "attention.head_count_kv 16, attention.key_length 192, "
-                           "attention.value_length 128"
-                         : "attention.head_count_kv 1, attention.key_length 576, "
-                           "attention.value_length 512, attention.key_length_mla 192, "
-                           "attention.value_length_mla 128"));
-  d.add_ends(2048, 102400, Type::q8_0, Type::q8_0);
-  for (int i = 0; i < 27; ++i) {
-    d.add_to(i, Type::f32, "attn_norm 2048, attn_kv_a_norm 512, ffn_norm 2048");
-    d.add_to(i, Type::q8_0, "attn_q 2048x3072, attn_kv_a_mqa 2048x576, attn_output 2048x2048");
-    if (legacy) {
-      d.add_to(i, Type::q8_0, "attn_kv_b 512x4096");
-    } else {
-      d.add_to(i, Type::q8_0, "attn_k_b 128x512x16, attn_v_b 512x128x16");
-    }
-    if (i == 0) {
-      d.add_to(i, Type::q8_0, "ffn_gate 2048x10944, ffn_up 2048x10944, ffn_down 10944x2048");
-      continue;
-    }
-    d.add_to(i, Type::f32, "ffn_gate_inp 2048x64");
-    d.add_to(i, Type::q8_0,
-             "ffn_gate_shexp 2048x2816, ffn_up_shexp 2048x2816, ffn_down_shexp 2816x2048, "
-             "ffn_gate_exps 2048x1408x64, ffn_up_exps 2048x1408x64, ffn_down_exps 1408x2048x64");
-  }
-  return d;
 }
 
 TEST(Shape, OfDeepseek2) {
@@ -490,73 +382,6 @@ TEST(Shape, PricesNoLessScratchThanAStepNeeds) {
                 step_bytes(model.config(), n_rows))
           << architecture << ", " << n_rows << " rows";
     }
-  }
-}
-
-TEST(Shape, RefusesDirectoriesThatMakeNoModel) {
-  const auto changed = [](auto change) {
-    Directory d = qwen3_30b();
-    change(d);
-    return d.refusal();
-  };
-  expect_contains(changed([](Directory& d) { d.set("block_count", int64_t{47}); }), "0 to 46");
-  expect_contains(changed([](Directory& d) { d.set("block_count", int64_t{49}); }),
-                  "'blk.48.attn_norm.weight' is missing");
-  expect_contains(changed([](Directory& d) { d.set("block_count", int64_t{5000}); }), "4096");
-  expect_contains(changed([](Directory& d) { d.set("expert_count", int64_t{64}); }),
-                  "'blk.0.ffn_gate_inp.weight' has shape [2048, 128]; expected [2048, 64]");
-  expect_contains(changed([](Directory& d) { d.set("attention.head_count_kv", int64_t{2}); }),
-                  "'blk.0.attn_k.weight' has shape [2048, 512]; expected [2048, 256]");
-  expect_contains(changed([](Directory& d) { d.tensors().erase(d.tensors().begin()); }),
-                  "'token_embd.weight' is missing");
-  expect_contains(changed([](Directory& d) { d.add_to(-1, Type::f32, "attn_norm 4"); }),
-                  "'blk.-1.attn_norm.weight' belongs to no layer");
-}
-
-// Of the parts that only such architectures have.
-TEST(Shape, RefusesKeysThatMakeNoModel) {
-  struct Case {
-    Directory directory;
-    const char* key;
-    int64_t value;
-    const char* text;
-    Errc code = Errc::unsupported_model;
-  };
-  const auto hybrid = [] { return Directory("qwen35moe", hybrid_keys(40, 256, 8)); };
-  for (Case c : {
-           Case{qwen3_30b(), "expert_count", 0, "expert_count", Errc::bad_file},
-           Case{hybrid(), "nextn_predict_layers", 40, "is 40", Errc::bad_file},
-           Case{hybrid(), "nextn_predict_layers", -1, "is -1", Errc::bad_file},
-           Case{hybrid(), "ssm.inner_size", 4097, "4097; expected 32 value heads of 128"},
-           Case{hybrid(), "ssm.conv_kernel", 0, "is 0", Errc::bad_file},
-           Case{hybrid(), "full_attention_interval", 0, "is 0", Errc::bad_file},
-           Case{hybrid(), "attention.value_length", 128, "128 beside keys of 256"},
-           Case{gpt_oss(), "attention.sliding_window", 0, "is 0", Errc::bad_file},
-           Case{gpt_oss(), "attention.sliding_window_pattern", 0, "is 0", Errc::bad_file},
-           Case{deepseek(false), "rope.dimension_count", 192, "less than the head size 192"},
-           Case{deepseek(false), "leading_dense_block_count", 28, "is 28", Errc::bad_file},
-           Case{deepseek(false), "expert_shared_count", 1 << 20, "is 1048576", Errc::bad_file},
-       }) {
-    c.directory.set(c.key, c.value);
-    if (c.directory.tensors().empty()) c.directory.set("vocab_size", int64_t{100});
-    expect_contains(c.directory.refusal(c.code), c.text, c.key);
-  }
-  const Directory unknown("gemma9", "block_count 2");
-  const std::string text = unknown.refusal();
-  for (const char* part : {"'gemma9' is not known", "qwen3moe", "gpt-oss", "deepseek2"}) {
-    expect_contains(text, part);
-  }
-}
-
-// What plans for a file says of it agrees with who runs it: the same binding asks for both.
-TEST(Shape, ArchitecturesThatCannotRunYetAreRefusedByTheModelAlone) {
-  for (const char* name : {"qwen35moe", "qwen3next", "gpt-oss", "glm4moe", "deepseek2"}) {
-    gguf::Metadata metadata("m.gguf");
-    metadata.set("general.architecture", std::string(name));
-    const model::ConfigReader in(metadata);
-    EXPECT_EQ(model::described_architecture_of(in).name, name);
-    const std::string text = error_of(Errc::unsupported_model, [&] { model::architecture_of(in); });
-    expect_contains(text, cat("'", name, "' is not supported yet"));
   }
 }
 
