@@ -17,17 +17,18 @@ using quant::Type;
 using sluice::test::FailingAllocation;
 using sluice::test::n_requests;
 
-constexpr int64_t kModel = 64, kHidden = 96, kShared = 64, kVocab = 50, kWidest = 33;
-constexpr int kExperts = 9, kUsed = 3;
+constexpr int64_t kLayerModel = 64, kLayerHidden = 96, kLayerShared = 64, kLayerVocab = 50,
+                  kLayerWidest = 33;
+constexpr int kLayerExperts = 9, kLayerUsed = 3;
 
 // A layer's experts, with a shared one.
 struct LayerExperts {
-  Weight gate{Type::q8_0, {kModel, kHidden, kExperts}, 1, 0.1f};
-  Weight up{Type::q4_0, {kModel, kHidden, kExperts}, 2, 0.1f};
-  Weight down{Type::q8_0, {kHidden, kModel, kExperts}, 3, 0.1f};
-  Weight shared_gate{Type::q8_0, {kModel, kShared}, 4, 0.1f};
-  Weight shared_up{Type::q8_0, {kModel, kShared}, 5, 0.1f};
-  Weight shared_down{Type::q4_0, {kShared, kModel}, 6, 0.1f};
+  Weight gate{Type::q8_0, {kLayerModel, kLayerHidden, kLayerExperts}, 1, 0.1f};
+  Weight up{Type::q4_0, {kLayerModel, kLayerHidden, kLayerExperts}, 2, 0.1f};
+  Weight down{Type::q8_0, {kLayerHidden, kLayerModel, kLayerExperts}, 3, 0.1f};
+  Weight shared_gate{Type::q8_0, {kLayerModel, kLayerShared}, 4, 0.1f};
+  Weight shared_up{Type::q8_0, {kLayerModel, kLayerShared}, 5, 0.1f};
+  Weight shared_down{Type::q4_0, {kLayerShared, kLayerModel}, 6, 0.1f};
 
   ExpertsView view() const {
     return {.gate = gate.view(),
@@ -42,9 +43,9 @@ struct LayerExperts {
 // Some rows of a step with experts, whose memory was taken before.
 struct ExpertStep {
   ExpertStep(int64_t n_rows, uint64_t seed)
-      : input(Rows::random(n_rows, kModel, seed)),
-        routing(Routing::random(n_rows, kUsed, kExperts, seed)),
-        x(n_rows, kModel) {}
+      : input(Rows::random(n_rows, kLayerModel, seed)),
+        routing(Routing::random(n_rows, kLayerUsed, kLayerExperts, seed)),
+        x(n_rows, kLayerModel) {}
 
   ExpertInput input;
   Routing routing;
@@ -57,7 +58,7 @@ TEST(CpuMemory, StaysFlatWithASharedExpertOverThousandsOfTokens) {
   ThreadPool pool(1);
   const auto ops = make_cpu_ops(pool);
   std::vector<ExpertStep> steps;
-  for (uint64_t i = 0; i < 12; ++i) steps.emplace_back(i % 3 == 0 ? kWidest : 1 + i, i);
+  for (uint64_t i = 0; i < 12; ++i) steps.emplace_back(i % 3 == 0 ? kLayerWidest : 1 + i, i);
   const auto run_all = [&] {
     int64_t n_tokens = 0;
     for (ExpertStep& s : steps) {
@@ -77,12 +78,12 @@ TEST(CpuMemory, StaysFlatWithASharedExpertOverThousandsOfTokens) {
 class WholeLayer {
  public:
   explicit WholeLayer(int64_t n_rows)
-      : cache_(attention_, 1, kWidest, 8, 1),
+      : cache_(attention_, 1, kLayerWidest, 8, 1),
         step_(n_rows, 7),
-        x_(Rows::random(n_rows, kModel, 8)),
+        x_(Rows::random(n_rows, kLayerModel, 8)),
         qkv_(n_rows, attention_.view.q_cols() + 2 * attention_.view.kv_cols()),
         attended_(n_rows, attention_.view.q_cols()),
-        logits_(n_rows, kVocab),
+        logits_(n_rows, kLayerVocab),
         tokens_(static_cast<size_t>(n_rows)),
         sequences_(static_cast<size_t>(n_rows)) {
     for (int32_t r = 0; r < n_rows; ++r) rows_.push_back(r);
@@ -96,7 +97,7 @@ class WholeLayer {
     ops.project_in(x_.view(), norm_, projections_, qkv_.view());
     ops.attend(qkv_.view(), attention_.view, step, cache_.view(), attended_.view());
     ops.project_add(attended_.view(), to_model, step_.x.view());
-    ops.route(step_.x.view(), norm_, {router_.view(), kUsed, true, gate_.data()},
+    ops.route(step_.x.view(), norm_, {router_.view(), kLayerUsed, true, gate_.data()},
               step_.input.view(), step_.routing.view());
     ops.experts(experts_.view(), step_.input.view(), step_.routing.view(), step_.x.view());
     ops.logits(step_.x.view(), rows_, norm_, output_.view(), logits_.view());
@@ -108,10 +109,12 @@ class WholeLayer {
   Attention attention_{{.head_dim = 16, .n_rot = 16, .head_norm = HeadNorm::per_head}};
   Cache cache_;
   LayerExperts experts_;
-  Weight qkv_weight_{Type::q8_0, {kModel, 128}, 11}, out_{Type::q8_0, {kModel, kModel}, 12};
-  Weight router_{Type::f32, {kModel, kExperts}, 13}, output_{Type::q4_0, {kModel, kVocab}, 14};
-  std::vector<float> norm_weight_ = random_norm_weight(kModel, 15);
-  std::vector<float> gate_ = random_values(kModel, 16, 0.1f);
+  Weight qkv_weight_{Type::q8_0, {kLayerModel, 128}, 11},
+      out_{Type::q8_0, {kLayerModel, kLayerModel}, 12};
+  Weight router_{Type::f32, {kLayerModel, kLayerExperts}, 13},
+      output_{Type::q4_0, {kLayerModel, kLayerVocab}, 14};
+  std::vector<float> norm_weight_ = random_norm_weight(kLayerModel, 15);
+  std::vector<float> gate_ = random_values(kLayerModel, 16, 0.1f);
   NormView norm_{norm_weight_.data(), 1e-6f};
   std::vector<Projection> projections_{{qkv_weight_.view(), nullptr}};
   ExpertStep step_;
@@ -123,7 +126,7 @@ class WholeLayer {
 // Every single request for memory fails once: those of the caller and those of the pool's threads.
 // Then the same step again, or another one before it.
 void expect_right_after_failures(ThreadPool& pool, bool same_again) {
-  WholeLayer narrow(1), wide(kWidest);
+  WholeLayer narrow(1), wide(kLayerWidest);
   const auto reference = make_cpu_ops(pool);
   narrow.run(*reference);
   wide.run(*reference);
