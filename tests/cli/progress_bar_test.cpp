@@ -21,7 +21,7 @@ TEST(ProgressLine, SaysNothingAboutSpeedBeforeThereIsAny) {
 
 TEST(ProgressLine, CountsBytesWhereThereIsNoUnit) {
   EXPECT_EQ(progress_line({uint64_t{1} << 30, uint64_t{4} << 30, 2.0}, ""),
-            "[#######.......................] 25 %  1.00 GiB of 4.00 GiB  512.00 MiB/s  6 s left");
+            "[#######.......................] 25 %  1.00 GiB of 4.00 GiB  512 MiB/s  6 s left");
 }
 
 TEST(ProgressLine, GivesLongTimesInMinutesAndHours) {
