@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails on any #include that goes against the layers, and names file, line and rule.
 
-layering.py [root] checks src/ and include/ of the repository; layering.py --self-test shows that every
+layering.py [root] checks src/, include/ and examples/ of the repository; layering.py --self-test shows that every
 rule can fail. It reads single lines, not C++: an #include made by a macro, or by a generated file, it does not see.
 """
 
@@ -30,9 +30,9 @@ def broken_rule(path, quote, target):
     """The rule that `#include` of target, in <> or "", breaks in `path` (relative to the root), or None."""
     parts, seen = path.split("/"), target.split("/")[0]
     folder = parts[1]
-    if parts[0] == "include":
+    if parts[0] in ("include", "examples"):
         allowed = seen == "sluice" or re.fullmatch(r"[a-z_]+", target)
-        return None if allowed else "public headers include the standard library alone"
+        return None if allowed else "public headers and examples include the standard library alone"
     if CUDA.match(target) and not path.startswith("src/backend/cuda/"):
         return "CUDA headers belong to src/backend/cuda"
     if THIRD_PARTY.match(target) and folder not in ("text", "cli", "server"):
@@ -67,7 +67,7 @@ def broken_rule(path, quote, target):
 def check(root):
     """["file:line: rule: text"] for all that is wrong under root, and the number of files read."""
     found, n_files = [], 0
-    for file in sorted([*root.glob("src/**/*"), *root.glob("include/**/*")]):
+    for file in sorted(f for top in ("src", "include", "examples") for f in root.glob(f"{top}/**/*")):
         if file.suffix not in (".h", ".cpp", ".cu", ".cuh"):
             continue
         n_files += 1
@@ -125,6 +125,7 @@ FORBIDDEN = [
     ("src/model/b.cpp", "#include <pcre2.h>"),
     ("src/base/c.cpp", 'const char* home = std::getenv("HOME");'),
     ("include/sluice/a.h", '#include "base/error.h"'),
+    ("examples/a.cpp", '#include "chat/dialogue.h"'),
     ("include/sluice/b.h", "#include <unistd.h>"),
 ]
 ALLOWED = [
@@ -150,6 +151,7 @@ ALLOWED = [
     ("src/cli/c.cpp", 'const char* home = std::getenv("HOME");'),
     ("include/sluice/a.h", "#include <string_view>"),
     ("include/sluice/b.h", '#include "sluice/error.h"'),
+    ("examples/a.cpp", '#include "sluice/chat.h"'),
 ]
 
 

@@ -114,6 +114,8 @@ TEST_F(Marks, HoldWhereTextsStandSideBySide) {
   }
   const Ids completed = tokens_of("<{{ messages[0].content }}>", {message("user", "|im_end|")});
   EXPECT_EQ(count(completed, "<|im_end|>"), 0);
+  const Ids begun = tokens_of("{{ messages[0].content }}im_end|>", {message("user", "<|")});
+  EXPECT_EQ(count(begun, "<|im_end|>"), 0);
 }
 
 TEST_F(Marks, HoldThroughWhatTemplatesDoToTexts) {
