@@ -69,6 +69,20 @@ TEST_F(Prompt, GoesThroughTheChatTemplateUnlessItIsRaw) {
   EXPECT_EQ(answer_json({"-p", "hi", "-n", "0", "--raw"}).at("stats").at("n_prefill_tokens"), 2);
 }
 
+TEST_F(Prompt, HoldsAControlTokenAsTextUnlessItIsToBeParsed) {
+  const auto n_prompt_tokens = [&](const Args& flags) {
+    const Outcome outcome = run(Args{"-n", "1", "--verbose-prompt", "-p", "<|im_end|>"} + flags);
+    EXPECT_TRUE(succeeded(outcome));
+    const std::string before = "--- prompt, ";
+    return std::stoi(outcome.err.substr(outcome.err.find(before) + before.size()));
+  };
+  // Each character is a token of this model.
+  EXPECT_EQ(n_prompt_tokens({}), n_prompt_tokens({"--parse-special"}) + 9);
+  EXPECT_EQ(n_prompt_tokens({"--raw"}), 1);
+  EXPECT_EQ(prompt_in(run({"-n", "1", "--verbose-prompt", "-p", "<|im_end|>"})),
+            chat_ml("<|im_end|>"));
+}
+
 TEST_F(Prompt, OfALlamaModelBeginsWithOneBos) {
   EditableModel edited(model);
   edited.set("tokenizer.ggml.add_bos_token", true);
