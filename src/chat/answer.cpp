@@ -3,7 +3,6 @@
 #include "chat/answer.h"
 
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <limits>
 #include <utility>
@@ -14,10 +13,9 @@
 namespace sluice::chat {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_between(Clock::time_point a, Clock::time_point b) {
-  return std::chrono::duration<double>(b - a).count();
+// On the clock of the session's device: a described machine's answer takes that machine's time.
+double seconds_of(const Session& session) {
+  return session.stats().prefill_seconds + session.stats().decode_seconds;
 }
 
 // Bytes of tokens -> characters -> without stop strings -> thinking and answer apart.
@@ -57,8 +55,8 @@ Answer make_answer(const Responder& with, const HeldPrompt& prompt, const Answer
     (is_thinking ? answer.thinking : answer.text) += text;
     listener.on_text(is_thinking, text);
   });
-  const Clock::time_point start = Clock::now();
-  Clock::time_point first = start;
+  const double start = seconds_of(with.session);
+  double first = start;
 
   // Prefill: what the session does not hold yet, chunk by chunk.
   const std::span<const TokenId> fresh = prompt.tokens.subspan(prompt.n_held);
@@ -72,7 +70,7 @@ Answer make_answer(const Responder& with, const HeldPrompt& prompt, const Answer
   with.chooser.begin(prompt.tokens);
   generate.choose = [&](std::span<const float> logits) {
     const TokenId token = with.chooser.choose(logits);
-    if (answer.tokens.empty()) first = Clock::now();
+    if (answer.tokens.empty()) first = seconds_of(with.session);
     return token;
   };
 
@@ -86,8 +84,8 @@ Answer make_answer(const Responder& with, const HeldPrompt& prompt, const Answer
   const GenerateResult result = with.session.generate(fresh, generate, stream);
   pipe.finish();
   answer.stop_reason = pipe.stopped() ? "stop" : describe(result.reason);
-  answer.first_token_seconds = seconds_between(start, first);
-  answer.decode_seconds = seconds_between(first, Clock::now());
+  answer.first_token_seconds = first - start;
+  answer.decode_seconds = seconds_of(with.session) - first;
   return answer;
 }
 
