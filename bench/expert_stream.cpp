@@ -123,10 +123,10 @@ gguf::ModelFile Lab::write(const Settings& s) {
 }
 
 ExpertRuntimeOptions Lab::runtime_options(const Mode& mode, double link_gbps) const {
-  const policy::CostModel cost{.link_gbps = link_gbps,
-                               .cpu_gbps = mode.link_share == 1.0 ? link_gbps : s_.cpu_gbps,
-                               .gpu_gbps = s_.gpu_gbps,
-                               .copy_interference = mode.link_share == 1.0 ? 1.0 : 0.4};
+  const policy::CostModel cost{{.link_gbps = link_gbps,
+                                .cpu_gbps = mode.link_share == 1.0 ? link_gbps : s_.cpu_gbps,
+                                .gpu_gbps = s_.gpu_gbps,
+                                .copy_interference = mode.link_share == 1.0 ? 1.0 : 0.4}};
   ExpertRuntimeOptions o;
   o.work = {.n_ctx = s_.n_tokens, .prefill_chunk = 1};
   o.cache = {.policy = mode.policy,

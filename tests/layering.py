@@ -19,6 +19,9 @@ CLI_SEES = {"sluice", "base", "cli", "gguf", "quant", "text", "sampler", "policy
             "model_file", "chat"}
 CHAT_SEES = {"sluice", "base", "chat", "gguf", "text", "sampler", "model_file"}  # of engine what sluice/ shows
 
+# Of engine the command line sees one header: a plan speaks in policy's terms, which the public headers do not have.
+CLI_SEES_OF_ENGINE = "engine/machine/session_plan.h"
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CUDA = re.compile(r"cuda|cublas|curand|cooperative_groups|cub/|thrust/|nvml|nvtx|mma\.h")
 THIRD_PARTY = re.compile(r"(CLI|nlohmann)/|pcre2")
@@ -44,6 +47,8 @@ def broken_rule(path, quote, target):
     if folder not in LEVEL:
         return f"no layer is called {folder}"
     if folder == "cli":
+        if target == CLI_SEES_OF_ENGINE:
+            return None
         return None if seen in CLI_SEES else f"cli sees {', '.join(sorted(CLI_SEES))}"
     if folder == "chat":
         return None if seen in CHAT_SEES else f"chat sees {', '.join(sorted(CHAT_SEES))}"
@@ -114,6 +119,7 @@ FORBIDDEN = [
     ("src/server/a.cpp", '#include "engine/session.h"'),
     ("src/server/b.cpp", '#include "cli/main.h"'),
     ("src/cli/a.cpp", '#include "engine/engine.h"'),
+    ("src/cli/d.cpp", '#include "engine/machine/machine_record.h"'),
     ("src/cli/b.cpp", '#include "backend/ops.h"'),
     ("src/cli/c.cpp", '#include "server/server.h"'),
     ("src/engine/a.cpp", "#include <cuda_runtime.h>"),
@@ -145,6 +151,7 @@ ALLOWED = [
     ("src/server/a.cpp", '#include "engine/engine.h"'),
     ("src/server/b.cpp", "#include <nlohmann/json.hpp>"),
     ("src/cli/a.cpp", '#include "sluice/sluice.h"'),
+    ("src/cli/e.cpp", '#include "engine/machine/session_plan.h"'),
     ("src/cli/b.cpp", '#include "model/config.h"'),
     ("src/cli/d.cpp", '#include "text/tokenizer/tokenizer.h"'),
     ("src/text/a.cpp", "#include <pcre2.h>"),

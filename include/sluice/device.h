@@ -4,31 +4,26 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "sluice/machine.h"
 
 namespace sluice {
 
 enum class DeviceKind { cpu, sim };
 
 // A device made of RAM, to try what a GPU would do: memory of its own, threads of its own, and a
-// link that takes its time. Zero: as this machine has it, or a usual value.
+// link that takes its time.
 struct SimDevice {
-  uint64_t vram_bytes = 0;                                    // 0: 8 GiB
-  double link_gbps = 25.0;                                    // in GB/s of 10^9 bytes
-  double delay_us = 10.0;                                     // of a copy, before its first byte
-  uint64_t pin_limit = std::numeric_limits<uint64_t>::max();  // bytes of the host it may read
-
+  // On the real clock: its memory (0: 8 GiB), its link and what it may read of the host; the rates
+  // of cores and device are this machine's. On a virtual one: all of it. RAM of 0 is this
+  // machine's.
+  Machine machine;
+  double delay_us = 10.0;  // of a copy, before its first byte
   // Time is not measured but added up, as the machine described here would have needed it.
   bool is_virtual = false;
-  double device_gbps = 0.0;    // its memory
-  double cpu_gbps = 0.0;       // expert kernels of all cores
-  double handshake_us = 18.0;  // a request to the CPU's workers and back
-  double copy_interference = 0.4;
-  uint64_t ram_bytes = 0;
-  int n_cores = 0;
 };
 
 // Where experts are computed: those in VRAM by the device and the others by the CPU (cache), all by
@@ -60,19 +55,6 @@ struct DeviceOptions {
   uint64_t least_measured_bytes = 64 << 20;  // of experts: a smaller model's speed tells nothing
 };
 
-// What a session has measured of this machine's cores and kept there, in GB/s of expert kernels; 0
-// where there is nothing.
-double measured_cpu_gbps(const std::string& machine_path);
-
-// How fast a model, by its name and size, ran on that device in the modes that were tried.
-struct MeasuredSpeed {
-  std::string mode_key;
-  double decode = 0.0;  // tokens/s
-};
-std::vector<MeasuredSpeed> measured_speeds(const std::string& machine_path, const SimDevice& device,
-                                           int n_threads, const std::string& name,
-                                           uint64_t file_bytes);
-
 // What a session made of it.
 struct PlacementInfo {
   std::string device;    // its name
@@ -87,6 +69,7 @@ struct PlacementInfo {
   bool prefetches = false;
   double predicted_decode = 0.0;  // tokens/s
   double predicted_prefill = 0.0;
+  std::string locality;  // of routing, that the prediction rests on: assumed, or measured
   std::vector<std::string> warnings;
 };
 

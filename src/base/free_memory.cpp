@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/free_memory.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -52,6 +55,17 @@ uint64_t free_in_groups(const std::string& root) {
   return least;
 }
 
+// What a limit of the address space (ulimit -v) leaves.
+uint64_t free_addresses() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::numeric_limits<uint64_t>::max();
+  }
+  const uint64_t used = number_in("/proc/self/statm", "").value_or(0) *
+                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
+
 }  // namespace
 
 FreeMemory read_free_memory(const std::string& root) {
@@ -60,6 +74,10 @@ FreeMemory read_free_memory(const std::string& root) {
   return {std::min(available, allowed), allowed < available};
 }
 
-FreeMemory free_memory() { return read_free_memory(""); }
+FreeMemory free_memory() {
+  const FreeMemory machine = read_free_memory("");
+  const uint64_t allowed = free_addresses();
+  return allowed < machine.bytes ? FreeMemory{allowed, true} : machine;
+}
 
 }  // namespace sluice

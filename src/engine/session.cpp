@@ -17,8 +17,6 @@
 namespace sluice {
 namespace {
 
-constexpr int kDefaultContext = 4096;
-
 ModelInfo make_info(const gguf::ModelFile& file, const model::Config& c) {
   ModelInfo info{.path = file.metadata().origin(),
                  .architecture = c.architecture,
@@ -59,7 +57,9 @@ struct Model::Impl {
   // Memory that is free may still be refused, by a limit of this process.
   void copy_weights(const LoadOptions& options) {
     try {
+      const uint64_t n_bytes = engine::WovenWeights::bytes_for(model);
       woven.emplace(model, *pool, options.progress);
+      held_bytes = n_bytes;
     } catch (const Error& e) {
       if (options.weights == WeightMemory::copied || e.code() != Errc::out_of_memory) throw;
       info.weights = WeightMemory::mapped;
@@ -78,6 +78,7 @@ struct Model::Impl {
   ModelInfo info;
   std::unique_ptr<ThreadPool> pool;
   std::optional<engine::WovenWeights> woven;
+  uint64_t held_bytes = 0;  // by them, in memory that is no longer free
 };
 
 Model Model::load(const std::string& path, const LoadOptions& options) {
@@ -110,8 +111,12 @@ struct Session::Impl {
 
 std::unique_ptr<engine::StepDriver> Session::Impl::make_driver() {
   if (options.device.kind == DeviceKind::sim) {
-    return std::make_unique<engine::DeviceSteps>(model->file, model->model, *model->pool, options,
-                                                 n_ctx, make_reroute());
+    return engine::make_device_driver({.file = model->file,
+                                       .model = model->model,
+                                       .threads = *model->pool,
+                                       .options = options,
+                                       .held_bytes = model->held_bytes,
+                                       .reroute = make_reroute()});
   }
   const engine::KvOptions kv = engine::kv_options({.n_ctx = n_ctx,
                                                    .k_type = engine::planned_type(options.k_type),
@@ -153,7 +158,7 @@ Session::Session(const Model& model, const SessionOptions& options) {
         cat("a context of ", options.n_ctx, " tokens, computed ", options.prefill_chunk,
             " at a time; expected a context of 1 or more (0: default) in chunks of 1 or more"));
   }
-  const int n_ctx = options.n_ctx > 0 ? options.n_ctx : std::min(info.n_ctx_train, kDefaultContext);
+  const int n_ctx = options.n_ctx > 0 ? options.n_ctx : policy::default_context(info.n_ctx_train);
   impl_ = std::make_unique<Impl>(model.impl_, options, n_ctx);
 }
 

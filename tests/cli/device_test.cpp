@@ -80,18 +80,49 @@ TEST_F(Device, IsPlannedAsItIsUsed) {
       {"--device", "sim", "--moe", "cpu", "-ngl", "2"},
       {"--sim-machine", "rtx3060-12g+32g-ddr4"},
       {"--sim-machine", "rtx3060+32g-ddr4,link=2", "-ngl", "2"},
-      {"--sim-machine", "rtx3060+32g-ddr4", "--vram", "5MiB", "--moe", "cache"}};
+      {"--sim-machine", "rtx3060+32g-ddr4", "--vram", "517MiB", "--moe", "cache"}};
   for (const Args& flags : cases) {
     const Args same = Args{"-c", "64", "--prefill-chunk", "32"} + flags;
     const Json used = placement(same);
-    const Json planned =
-        Json::parse(output_of(Args{"plan", "-m", path, "-t", "1", "--json"} + same));
+    const Json planned = Json::parse(
+        output_of(Args{"plan", "-m", path, "-t", "1", "--profile", "none", "--json"} + same));
     const std::string what = testing::PrintToString(flags);
     EXPECT_EQ(used.at("mode"), planned.at("mode")) << what;
     EXPECT_EQ(used.at("n_gpu_layers"), planned.at("n_gpu_layers")) << what;
     EXPECT_EQ(used.at("n_slots"), planned.at("experts").at("n_slots")) << what;
     EXPECT_EQ(used.at("n_experts"), 24) << what;
   }
+}
+
+// Also where nobody says how long it is to be.
+TEST_F(Device, IsPlannedForTheContextThatIsUsed) {
+  for (const Args& flags : {Args{"--device", "sim"}, Args{"--device", "sim", "--moe", "cpu"},
+                            Args{"--sim-machine", "rtx3060-12g+32g-ddr4"},
+                            Args{"--device", "sim", "-c", "200", "-ctk", "q8_0"}}) {
+    const Json ran = Json::parse(output_of(
+        Args{"run", "-m", path, "--tokens", "1,2", "-n", "2", "--json", "--profile", "none"} +
+        flags));
+    const Json planned =
+        Json::parse(output_of(Args{"plan", "-m", path, "--profile", "none", "--json"} + flags));
+    EXPECT_EQ(planned.at("vram").at("kv_bytes").get<int64_t>() +
+                  planned.at("host").at("kv_bytes").get<int64_t>(),
+              ran.at("stats").at("kv_bytes"))
+        << testing::PrintToString(flags);
+  }
+}
+
+// One prompt, one answer: the first token comes when the session's device has read the prompt, and
+// two runs take the same time to the last digit, which no real clock gives.
+TEST_F(Device, ADescribedMachinesAnswerTakesItsTime) {
+  const auto answer = [](const char* machine) {
+    return Json::parse(output_of({"run", "-p", "7 plus 5", "-n", "6", "--json", "--profile", "none",
+                                  "--sim-machine", machine}));
+  };
+  const Json first = answer("rtx3060+32g-ddr4");
+  EXPECT_EQ(first.at("first_token_seconds"), first.at("stats").at("prefill_seconds"));
+  EXPECT_EQ(answer("rtx3060+32g-ddr4").at("first_token_seconds"), first.at("first_token_seconds"));
+  EXPECT_LT(first.at("first_token_seconds"),
+            answer("rtx3060+32g-ddr4,gpu=1GB/s").at("first_token_seconds"));
 }
 
 TEST_F(Device, KeepsAProfileOfEveryModelUnlessToldNotTo) {

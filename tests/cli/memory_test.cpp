@@ -154,6 +154,26 @@ TEST(LargeWeights, WithoutRoomForACopyStayInTheFile) {
   EXPECT_EQ(usual.out, run_sluice(args + Args{"--weights", "copied"}).out);
 }
 
+// The copy has taken its memory when the device is planned for: the experts that stay with the CPU
+// are in it, and are not asked for a second time. 400 MiB in the file, as many copied, 1 GiB in
+// all.
+TEST(LargeWeights, AreCountedOnceWhenADeviceIsPlannedFor) {
+  if (kSanitized) GTEST_SKIP() << kNeedsAddressSpace;
+  const TempDir dir;
+  const std::string path = make_model(dir / "m.gguf", {{"--type", "Q4_K"},
+                                                       {"--layers", "2"},
+                                                       {"--d-model", "1024"},
+                                                       {"--d-ff", "2048"},
+                                                       {"--experts", "58"}});
+  const Args args = {"logits",          "-m", path,        "--tokens", "1,2", "-t", "1", "-c", "64",
+                     "--prefill-chunk", "2",  "--weights", "copied"};
+  const Outcome on_device =
+      run_in_one_gib(args + Args{"--device", "sim", "--moe", "cpu", "--vram", "64MiB", "--machine",
+                                 "none", "--profile", "none"});
+  EXPECT_TRUE(succeeded(on_device));
+  EXPECT_EQ(on_device.out, run_sluice(args).out);
+}
+
 TEST(ManyThreads, WithoutRoomForThemAreRefused) {
   if (kSanitized) GTEST_SKIP() << kNeedsAddressSpace;
   const TempDir dir;

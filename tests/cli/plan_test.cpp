@@ -7,7 +7,7 @@
 
 #include "base/machine_fingerprint.h"
 #include "cli/models.h"
-#include "engine/machine/machine_record.h"
+#include "engine/machine/session_plan.h"
 #include "support/temp_dir.h"
 #include "unit/gguf/file_bytes.h"
 
@@ -162,19 +162,66 @@ TEST(Plan, KnowsWhatWasMeasuredOnThisMachine) {
   const std::string model = make_model(dir / "m.gguf");
   ProcessOptions options;
   options.environment = {{"XDG_CACHE_HOME", dir.path()}};
-  const auto hardware_after = [&](const std::string& fingerprint) {
-    const engine::MachineRecord record{.fingerprint = fingerprint, .cpu_gbps = 12.5, .trials = {}};
+  const auto hardware_after = [&](const std::string& host) {
+    engine::MachineRecord record;
+    record.host = host;
+    const int n_threads = engine::this_machine().n_cores;
+    record.add(engine::DeviceRates{"Some GPU, 8 GiB", n_threads, unmeasured_rates()});
+    record.devices[0].rates.cpu_gbps = 12.5;
     record.save(dir / "sluice/machine");
     const Outcome outcome = run_sluice({"plan", "-m", model, "--json"}, options);
     EXPECT_TRUE(succeeded(outcome));
     return Json::parse(outcome.out).at("hardware");
   };
-  const Json measured = hardware_after(machine_fingerprint("Some GPU, 8 GiB"));
+  const Json measured = hardware_after(machine_fingerprint(""));
   EXPECT_EQ(measured.at("cpu_source"), "measured");
   EXPECT_EQ(measured.at("cpu_gbps"), 12.5);
 
-  const Json other = hardware_after("Some CPU, 3 cores, 1 GiB, Some GPU, 8 GiB");
+  const Json other = hardware_after("Some CPU, 3 cores, 1 GiB, no device");
   EXPECT_TRUE(other.at("cpu_source").get<std::string>().starts_with("estimated")) << other;
+}
+
+// A description is a description, whichever flag has it: what is planned is what would run.
+TEST_F(PlanOfQwen3, IsTheSameForAMachineDescribedAndSimulated) {
+  for (const Args& more : {Args{}, Args{"--vram", "2GiB"}, Args{"--vram", "1200MiB"},
+                           Args{"--vram", "6GiB", "-c", "8192", "--moe", "gpu"}}) {
+    const char* const machine = "rtx3060-12g+32g-ddr4";
+    const Json described = plan(Args{"--hw", machine} + more);
+    EXPECT_EQ(described, plan(Args{"--sim-machine", machine} + more));
+    EXPECT_EQ(described.at("vram").at("cuda_bytes"), 512 << 20);
+  }
+}
+
+TEST_F(PlanOfQwen3, FitsATypicalMachineWhoseMemoryHoldsItOnce) {
+  const Json p = plan({"--hw", "rtx3060-12g+32g-ddr4"});
+  EXPECT_EQ(p.at("mode"), "expert_cache");
+  EXPECT_GT(p.at("host").at("experts_bytes"), 16'000'000'000);
+}
+
+// The assumption stands beside the figures that rest on it, until a profile takes its place.
+TEST(Plan, SaysWhatLocalityItAssumesAndTakesAMeasuredOne) {
+  const TempDir dir;
+  const std::string model = make_model(dir / "m.gguf", {{"--experts", "64"}, {"--layers", "4"}});
+  const Args args = {
+      "plan",          "-m", model, "--profile", dir / "p", "--hw", "rtx3060+32g-ddr4,overhead=0B",
+      "--cache-slots", "40"};
+  const Json assumed = Json::parse(output_of(args + Args{"--json"}));
+  EXPECT_NE(assumed.at("locality").get<std::string>().find("assumed"), std::string::npos);
+  EXPECT_NE(output_of(args).find("locality of routing, assumed"), std::string::npos);
+
+  const auto learn = [&](const char* n) {
+    output_of({"simulate", "--generate", n, "-m", model, "--policy", "lru", "--write-profile",
+               dir / "p"});
+    return Json::parse(output_of(args + Args{"--json"}));
+  };
+  EXPECT_EQ(learn("100").at("locality"), assumed.at("locality")) << "too short to go by";
+  const Json measured = learn("400");
+  EXPECT_NE(measured.at("locality").get<std::string>().find("measured: this model's profile of"),
+            std::string::npos);
+  const auto cache_of = [](const Json& plan) { return plan.at("modes").at(1); };
+  EXPECT_NE(cache_of(measured).at("hit_rate"), cache_of(assumed).at("hit_rate"));
+  EXPECT_NE(cache_of(measured).at("decode_tokens_per_second"),
+            cache_of(assumed).at("decode_tokens_per_second"));
 }
 
 TEST_F(PlanOfQwen3, ObeysWishes) {

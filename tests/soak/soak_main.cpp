@@ -35,7 +35,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 sluice::SessionOptions device_options(int n_slots) {
   sluice::SessionOptions options{.n_ctx = 512, .prefill_chunk = 64};
   options.device.kind = sluice::DeviceKind::sim;
-  options.device.sim.link_gbps = 5.0;
+  options.device.sim.machine.link_gbps = 5.0;
   options.device.moe = sluice::ExpertPlace::cache;
   options.device.n_slots = n_slots;
   options.device.prefetch = sluice::Choice::on;

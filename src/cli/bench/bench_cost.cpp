@@ -5,16 +5,6 @@
 #include <algorithm>
 
 namespace sluice::cli {
-namespace {
-
-// The two lists of types are the same.
-policy::KvType kv_type(KvType type) {
-  static_assert(static_cast<int>(KvType::f32) == static_cast<int>(policy::KvType::f32));
-  static_assert(static_cast<int>(KvType::q4_0) == static_cast<int>(policy::KvType::q4_0));
-  return static_cast<policy::KvType>(type);
-}
-
-}  // namespace
 
 double BenchCost::decode_bytes(int n_tokens, int depth) const {
   const double positions = depth + (n_tokens + 1) / 2.0;
@@ -29,8 +19,8 @@ double BenchCost::prefill_multiply_adds(int n_tokens) const {
 BenchCost cost_of(const policy::ModelShape& shape, const SessionOptions& session) {
   // A whole page, since that is what is priced.
   const policy::Workload page{.n_ctx = policy::kKvPageTokens,
-                              .k_type = kv_type(session.k_type),
-                              .v_type = kv_type(session.v_type)};
+                              .k_type = static_cast<policy::KvType>(session.k_type),
+                              .v_type = static_cast<policy::KvType>(session.v_type)};
   BenchCost cost;
   cost.weight_bytes =
       shape.output_bytes + shape.embedding_bytes / static_cast<uint64_t>(shape.n_vocab);

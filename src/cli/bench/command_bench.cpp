@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "cli/bench/bench_keep.h"
 #include "cli/bench/bench_pages.h"
 #include "cli/bench/bench_runner.h"
 #include "cli/bench/route_trace.h"
@@ -16,9 +17,9 @@
 #include "cli/experts/expert_watch.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/model_options.h"
-#include "cli/plan/this_machine.h"
 #include "cli/simulate/routing_shape.h"
 #include "cli/terminal/progress_bar.h"
+#include "engine/machine/session_plan.h"
 #include "gguf/model_file.h"
 #include "model_file/shape.h"
 
@@ -125,12 +126,13 @@ BenchReport measure(const BenchFlags& flags) {
                      .session = flags.model.session,
                      .seed = flags.seed,
                      .cpu = cpu_name(),
-                     .n_cores = this_machine().n_cores,
+                     .n_cores = engine::this_machine().n_cores,
                      .was_dropped = flags.cold};
   BenchPlan plan{.n_repeats = flags.n_repeats, .seed = flags.seed};
+  policy::ModelShape shape;
   {
     const gguf::ModelFile file = gguf::ModelFile::open(report.path);
-    const policy::ModelShape shape = model_file::read_shape(file);
+    shape = model_file::read_shape(file);
     report.cost = cost_of(shape, flags.model.session);
     plan.tests = tests_of(flags, shape.n_ctx_train);
     if (report.session.n_ctx == 0) report.session.n_ctx = context_for(plan.tests);
@@ -158,6 +160,7 @@ BenchReport measure(const BenchFlags& flags) {
     }));
   }
   watch.finish(stderr, report.runs.back().placement, report.runs.back().experts);
+  keep_rates(report, shape);
   return report;
 }
 

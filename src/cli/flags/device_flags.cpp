@@ -6,17 +6,14 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "cli/files/user_folders.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/named_values.h"
-#include "cli/plan/this_machine.h"
 #include "policy/cache/replacement.h"
+#include "policy/plan/hardware.h"
 
 namespace sluice::cli {
 namespace {
-
-constexpr uint64_t kUsualVram = 8 * kGiB;  // of the device made of RAM
 
 constexpr Named<DeviceKind> kDevices[] = {{"cpu", DeviceKind::cpu}, {"sim", DeviceKind::sim}};
 constexpr Named<ExpertPlace> kPlaces[] = {{"auto", ExpertPlace::automatic},
@@ -57,20 +54,6 @@ void read_pin_layers(const std::string& text, DeviceOptions& wishes) {
     if (next < end) ++next;
   }
   if (wishes.pinned_layers.empty()) refuse();
-}
-
-SimDevice sim_of(const policy::Hardware& machine) {
-  SimDevice sim;
-  sim.vram_bytes = machine.vram_free;
-  sim.link_gbps = machine.link_gbps;
-  sim.pin_limit = machine.pin_limit;
-  sim.device_gbps = machine.gpu_gbps;
-  sim.cpu_gbps = machine.cpu_gbps;
-  sim.handshake_us = machine.handshake_us;
-  sim.copy_interference = machine.copy_interference;
-  sim.ram_bytes = machine.ram_free;
-  sim.n_cores = machine.n_cores;
-  return sim;
 }
 
 }  // namespace
@@ -116,14 +99,24 @@ void DeviceFlags::add_runtime_to(CLI::App& command) {
                        "link; the CPU computes the others: 0 to 1 (as planned)")
            ->check(CLI::Range(0.0, 1.0)),
        command.add_flag("--segmented", wishes_.is_segmented,
-                        "cut steps in every layer, instead of one submission"),
-       command.add_option(
-           "--profile", profile,
-           "file that learns which experts are used, and says which to load first, or "
-           "none (one for each model, in the cache folder)"),
-       command.add_option("--machine", measured,
-                          "file with what was measured on this machine, or none: then nothing is "
-                          "measured (in the cache folder)")});
+                        "cut steps in every layer, instead of one submission")});
+  of_device_.push_back(add_kept_to(command));
+}
+
+CLI::Option* DeviceFlags::add_kept_to(CLI::App& command) {
+  command.add_option("--machine", measured,
+                     "file with what was measured on this machine, or none: then nothing is "
+                     "measured (in the cache folder)");
+  return command.add_option(
+      "--profile", profile,
+      "file that learns which experts are used, and says which to load first, or none (one for "
+      "each model, in the cache folder)");
+}
+
+CLI::Option* DeviceFlags::add_description_to(CLI::App& command, const char* name,
+                                             const char* what) {
+  return command.add_option(name, sim_machine_, what)
+      ->excludes(device_, command.get_option("--sim-machine"));
 }
 
 bool DeviceFlags::uses_sim() const {
@@ -139,38 +132,34 @@ void DeviceFlags::require_device(const Options& given) const {
   }
 }
 
-policy::Hardware DeviceFlags::machine(const policy::Hardware& here) const {
-  policy::Hardware machine = here;
-  if (sim_machine_.empty()) {  // one thread of this machine, beside it
-    machine.gpu = "a device made of RAM";
-    machine.vram_free = vram_.empty() ? kUsualVram : policy::parse_bytes(vram_, "--vram");
-    machine.gpu_gbps = kGbpsPerCore;
-    machine.gpu_source = "estimated: one core";
-    machine.link_gbps = SimDevice().link_gbps;
+Machine DeviceFlags::machine(const Machine& here) const {
+  Machine machine;
+  if (sim_machine_.empty()) {  // the engine knows the rest
+    if (!vram_.empty()) machine.vram_free = policy::parse_bytes(vram_, "--vram");
+    if (!vram_.empty() && machine.vram_free == 0) {
+      throw Error(Errc::bad_request, "--vram 0 leaves --device sim no memory; expected e.g. 12GiB");
+    }
   } else {
     machine = policy::parse_hardware(sim_machine_, here);
+    if (!machine.has_gpu() && computes_) {
+      throw Error(Errc::bad_request,
+                  cat("--sim-machine ", sim_machine_.substr(0, 60),
+                      " has no GPU to stand for; expected e.g. rtx4070ti-12g+64g-ddr5"));
+    }
   }
-  if (!machine.has_gpu()) {
-    throw Error(Errc::bad_request,
-                sim_machine_.empty()
-                    ? std::string("--vram 0 leaves --device sim no memory; expected e.g. 12GiB")
-                    : cat("--sim-machine ", sim_machine_.substr(0, 60),
-                          " has no GPU to stand for; expected e.g. rtx4070ti-12g+64g-ddr5"));
-  }
-  machine.vram_overhead = 0;  // it takes none for itself
   if (!sim_link_.empty()) machine.link_gbps = policy::parse_gbps(sim_link_, "--sim-link");
   if (!sim_pin_.empty()) machine.pin_limit = policy::parse_bytes(sim_pin_, "--sim-pin");
   return machine;
 }
 
-DeviceOptions DeviceFlags::options(const policy::Hardware& here) const {
+DeviceOptions DeviceFlags::options(const Machine& here) const {
   if (device_->count() > 0 && wishes_.kind == DeviceKind::cpu && !sim_machine_.empty()) {
     throw CLI::ExcludesError("--device cpu", "--sim-machine");
   }
   DeviceOptions options = wishes_;
   if (uses_sim()) {
     options.kind = DeviceKind::sim;
-    options.sim = sim_of(machine(here));
+    options.sim.machine = machine(here);
     options.sim.is_virtual = !sim_machine_.empty();
     if (!sim_delay_.empty()) {
       options.sim.delay_us = policy::parse_microseconds(sim_delay_, "--sim-delay");

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "policy/plan/hardware.h"
 #include "sluice/device.h"
 
 namespace CLI {
@@ -26,16 +25,18 @@ class DeviceFlags {
   // --device, --sim-*, --vram, --moe, --n-gpu-layers, --n-cpu-moe, --pin-layers, --cache-slots. All
   // flags must outlive the parse.
   void add_placement_to(CLI::App& command);
-  // --cache-policy, --prefetch, --miss-split, --segmented, --profile, --machine. With these, what
-  // only a device can heed is refused where there is none.
+  // --machine and --profile, which it returns: what earlier runs have found out.
+  CLI::Option* add_kept_to(CLI::App& command);
+  // These, and --cache-policy, --prefetch, --miss-split, --segmented. With them, what only a device
+  // can heed is refused where there is none.
   void add_runtime_to(CLI::App& command);
 
   // What was asked for, after the parse; `here` is this machine. Without a profile's path.
-  DeviceOptions options(const policy::Hardware& here) const;
-  // The machine that --device sim stands for, for the planner.
-  policy::Hardware machine(const policy::Hardware& here) const;
+  DeviceOptions options(const Machine& here) const;
 
   bool uses_sim() const;
+  // Another name for --sim-machine, of a command that computes nothing.
+  CLI::Option* add_description_to(CLI::App& command, const char* name, const char* what);
   // Of the model's routing profile; empty: none is kept.
   std::string profile_path(const std::string& model_file) const;
   // Of what was measured on this machine; empty: nothing is measured, or kept.
@@ -44,10 +45,12 @@ class DeviceFlags {
  private:
   using Options = std::vector<const CLI::Option*>;
   void require_device(const Options& given) const;
+  Machine machine(const Machine& here) const;  // that --device sim stands for
 
   DeviceOptions wishes_;  // what needs no further reading
   CLI::Option* device_ = nullptr;
-  std::string sim_machine_, sim_link_, sim_delay_, sim_pin_, vram_, pin_layers_;
+  std::string sim_machine_;  // also plan's --hw
+  std::string sim_link_, sim_delay_, sim_pin_, vram_, pin_layers_;
   int n_gpu_layers_ = -1;     // -1: not said
   int64_t cache_slots_ = -1;  // -1: not said
   double miss_split_ = -1.0;  // -1: not said

@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/named_values.h"
-#include "cli/plan/this_machine.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/terminal/terminal_text.h"
+#include "engine/machine/session_plan.h"
 
 namespace sluice::cli {
 namespace {
@@ -51,19 +51,19 @@ void ModelOptions::add_to(CLI::App& command, Use use) {
                   "prompt tokens computed together; 1 is pure decode (512)")
       ->check(at_least(1));
   device.add_placement_to(command);
-  if (use == Use::computing) device.add_runtime_to(command);
-  command.parse_complete_callback([this] {
-    session.device = device.options(machine());
-    if (!device.uses_sim()) return;
-    session.device.profile_path = device.profile_path(file());
-    session.device.machine_path = device.machine_path();
+  if (use == Use::computing) {
+    device.add_runtime_to(command);
+  } else {
+    device.add_kept_to(command);
+  }
+  command.parse_complete_callback([this, use] {
+    const std::string measured = device.machine_path();
+    session.device = device.options(engine::this_machine(n_threads, measured));
+    session.device.machine_path = measured;
+    if (device.uses_sim() || use == Use::planning) {
+      session.device.profile_path = device.profile_path(file());
+    }
   });
-}
-
-policy::Hardware ModelOptions::machine() const {
-  policy::Hardware here = this_machine();
-  if (n_threads > 0) here.n_cores = n_threads;
-  return here;
 }
 
 CLI::Option* ModelOptions::add_tokens_to(CLI::App& command) {

@@ -35,9 +35,6 @@ struct ModelOptions {
   // The file of the model; throws as find_model() does.
   std::string file() const { return find_model(name); }
 
-  // This machine, with as many cores as there are to be threads.
-  policy::Hardware machine() const;
-
   // With a progress bar on a terminal.
   Model load() const;
 

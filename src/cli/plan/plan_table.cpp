@@ -48,7 +48,7 @@ Json memory_json(const Lines& lines, uint64_t total, uint64_t budget) {
   return json;
 }
 
-Json hardware_json(const policy::Hardware& h) {
+Json hardware_json(const Machine& h) {
   return {{"gpu", h.gpu},
           {"vram_free_bytes", h.vram_free},
           {"vram_overhead_bytes", h.vram_overhead},
@@ -56,6 +56,7 @@ Json hardware_json(const policy::Hardware& h) {
           {"gpu_gbps", h.gpu_gbps},
           {"link_gbps", h.link_gbps},
           {"cpu_gbps", h.cpu_gbps},
+          {"cpu_gops", h.cpu_gops},
           {"handshake_us", h.handshake_us},
           {"copy_interference", h.copy_interference},
           {"n_cores", h.n_cores},
@@ -65,7 +66,7 @@ Json hardware_json(const policy::Hardware& h) {
 }
 
 Json model_json(const PlannedModel& model) {
-  const policy::ModelShape& s = model.shape;
+  const policy::ModelShape& s = model.session.shape;
   return {{"path", model.path},
           {"file_bytes", model.file_bytes},
           {"architecture", s.architecture},
@@ -78,9 +79,15 @@ Json model_json(const PlannedModel& model) {
 
 // 0: never tried.
 double measured_decode(const PlannedModel& model, policy::Mode mode) {
-  const auto found =
-      std::ranges::find(model.measured, policy::mode_key(mode), &MeasuredSpeed::mode_key);
-  return found == model.measured.end() ? 0.0 : found->decode;
+  for (const engine::PlannedWay& way : model.session.ways) {
+    if (way.plan.mode == mode) return way.measured;
+  }
+  return 0.0;
+}
+
+bool has_trials(const PlannedModel& model) {
+  return std::ranges::any_of(model.session.ways,
+                             [](const engine::PlannedWay& way) { return way.measured > 0.0; });
 }
 
 Json forecasts_json(const PlannedModel& model, const Plan& plan) {
@@ -125,8 +132,9 @@ Json slots_json(const Plan& plan) {
           {"layers", std::move(layers)}};
 }
 
-void print_head(const PlannedModel& model, const policy::Hardware& h) {
-  const policy::ModelShape& s = model.shape;
+void print_head(const PlannedModel& model) {
+  const Machine& h = model.session.machine;
+  const policy::ModelShape& s = model.session.shape;
   std::printf("%s: %s %s, %s\n", model.path.c_str(), gguf::in_quotes(s.architecture).c_str(),
               gguf::in_quotes(s.name).c_str(), format_bytes(model.file_bytes).c_str());
   if (h.has_gpu()) {
@@ -165,7 +173,7 @@ void print_slots(const Plan& plan) {
 
 void print_forecasts(const PlannedModel& model, const Plan& plan) {
   std::printf("\n    %-22s %12s %12s %6s %14s%s\n", "predicted", "decode t/s", "prefill t/s",
-              "hits", "misses by link", model.measured.empty() ? "" : "  measured t/s");
+              "hits", "misses by link", has_trials(model) ? "  measured t/s" : "");
   for (const Forecast& f : plan.forecasts) {
     const std::string name(policy::mode_name(f.mode));
     const char* const mark = f.mode == plan.mode ? ">" : " ";
@@ -183,14 +191,15 @@ void print_forecasts(const PlannedModel& model, const Plan& plan) {
 
 }  // namespace
 
-Json plan_json(const PlannedModel& model, const policy::Hardware& hardware, const Plan& plan) {
+Json plan_json(const PlannedModel& model) {
+  const Plan& plan = model.session.plan();
   Json vram = memory_json(vram_lines(plan.price.vram), plan.price.vram.total(), plan.vram_budget);
   vram["expert_budget_bytes"] = plan.expert_budget;
   Json host = memory_json(host_lines(plan.price.host), plan.price.host.total(), plan.ram_budget);
   host["holding"] = holding_name(plan.holding);
   host["held_bytes"] = plan.held_bytes;
   return {{"model", model_json(model)},
-          {"hardware", hardware_json(hardware)},
+          {"hardware", hardware_json(model.session.machine)},
           {"mode", policy::mode_key(plan.mode)},
           {"reason", plan.reason},
           {"concessions", plan.concessions},
@@ -201,20 +210,23 @@ Json plan_json(const PlannedModel& model, const policy::Hardware& hardware, cons
           {"prefill_chunk", plan.work.prefill_chunk},
           {"n_gpu_layers", plan.n_gpu_layers},
           {"link_share", plan.link_share},
+          {"locality", model.session.locality_source},
           {"vram", std::move(vram)},
           {"host", std::move(host)},
           {"experts", slots_json(plan)},
           {"modes", forecasts_json(model, plan)}};
 }
 
-void print_plan(const PlannedModel& model, const policy::Hardware& hardware, const Plan& plan) {
-  print_head(model, hardware);
+void print_plan(const PlannedModel& model) {
+  const Plan& plan = model.session.plan();
+  const policy::ModelShape& shape = model.session.shape;
+  print_head(model);
   const std::string k(policy::kv_type_name(plan.work.k_type));
   const std::string v(policy::kv_type_name(plan.work.v_type));
   const std::string trunk =
       plan.n_gpu_layers == 0
           ? "everything on the CPU"
-          : cat(plan.n_gpu_layers, " of ", model.shape.n_layers(), " trunk layers on the GPU");
+          : cat(plan.n_gpu_layers, " of ", shape.n_layers(), " trunk layers on the GPU");
   std::printf("\nPlan: %s; %s; context %d%s, KV %s\n",
               std::string(policy::mode_name(plan.mode)).c_str(), trunk.c_str(), plan.work.n_ctx,
               plan.work.n_sequences > 1 ? cat(" x ", plan.work.n_sequences).c_str() : "",
@@ -229,15 +241,17 @@ void print_plan(const PlannedModel& model, const policy::Hardware& hardware, con
     std::printf("    %s of experts %s for the GPU\n", format_bytes(plan.held_bytes).c_str(),
                 plan.holding == policy::HostHolding::registered ? "registered in place" : "pinned");
   }
-  if (model.shape.mtp_bytes() > 0) {
-    std::printf("    not loaded: MTP block, %s (--mtp)\n",
-                format_bytes(model.shape.mtp_bytes()).c_str());
+  if (shape.mtp_bytes() > 0) {
+    std::printf("    not loaded: MTP block, %s (--mtp)\n", format_bytes(shape.mtp_bytes()).c_str());
   }
   print_forecasts(model, plan);
+  if (plan.n_gpu_layers > 0) {
+    std::printf("    hits by the locality of routing, %s\n", model.session.locality_source.c_str());
+  }
   std::printf("\n  Why: %s.\n  %s\n", plan.reason.c_str(),
-              model.measured.empty()
-                  ? "Speeds come from a cost model; no step was measured."
-                  : "Speeds come from a cost model; beside them those of trials: they decide.");
+              has_trials(model)
+                  ? "Speeds come from a cost model; beside them those of trials: they decide."
+                  : "Speeds come from a cost model; no step was measured.");
 }
 
 }  // namespace sluice::cli

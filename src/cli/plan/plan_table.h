@@ -3,26 +3,21 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "cli/files/json_text.h"
-#include "policy/plan/planner.h"
-#include "sluice/device.h"
+#include "engine/machine/session_plan.h"
 
 namespace sluice::cli {
 
-// What a plan was made from and for.
+// What a plan was made for, and the plan.
 struct PlannedModel {
   std::string path;
   uint64_t file_bytes = 0;
-  policy::ModelShape shape;             // as planned: with its MTP blocks where they were asked for
-  std::vector<MeasuredSpeed> measured;  // in earlier trials on that device
+  const engine::SessionPlan& session;
 };
 
-Json plan_json(const PlannedModel& model, const policy::Hardware& hardware,
-               const policy::Plan& plan);
+Json plan_json(const PlannedModel& model);
 
-void print_plan(const PlannedModel& model, const policy::Hardware& hardware,
-                const policy::Plan& plan);
+void print_plan(const PlannedModel& model);
 
 }  // namespace sluice::cli

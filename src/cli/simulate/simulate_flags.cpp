@@ -72,7 +72,6 @@ std::vector<policy::CostModel> MachineFlags::all() const {
   policy::CostModel base;
   if (!description.empty()) {
     policy::Hardware typical;
-    typical.cpu_gbps = base.cpu_gbps;
     typical.ram_free = kGiB;  // experts are in RAM whatever it is: no part of the simulation
     const policy::Hardware hardware = policy::parse_hardware(description, typical);
     if (!hardware.has_gpu()) {
@@ -80,11 +79,7 @@ std::vector<policy::CostModel> MachineFlags::all() const {
                                          " has no GPU, so nothing to cache in; expected e.g. "
                                          "rtx4070ti-12g+64g-ddr5"));
     }
-    base.link_gbps = hardware.link_gbps;
-    base.cpu_gbps = hardware.cpu_gbps;
-    base.gpu_gbps = hardware.gpu_gbps;
-    base.handshake_us = hardware.handshake_us;
-    base.copy_interference = hardware.copy_interference;
+    base = {hardware};
   }
   if (!handshake.empty()) {
     base.handshake_us = policy::parse_microseconds(handshake, "--handshake");

@@ -4,45 +4,22 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
-#include "base/cpu_topology.h"
 #include "base/error.h"
-#include "base/free_memory.h"
-#include "base/machine_fingerprint.h"
-#include "base/units.h"
 #include "base/wall_clock.h"
-#include "engine/machine/measured_machine.h"
+#include "engine/machine/calibration.h"
 #include "engine/machine/mode_trial.h"
-#include "engine/machine/profile_file.h"
+#include "engine/machine/profile_saver.h"
+#include "engine/machine/session_plan.h"
 #include "engine/step/virtual_stepper.h"
 #include "model_file/shape.h"
 #include "policy/plan/planner_cache.h"
-#include "policy/plan/planner_trial.h"
 
 namespace sluice::engine {
 namespace {
 
-constexpr uint64_t kUsualVram = 8 * kGiB;
-constexpr double kGbpsPerCore = 8.0;  // of expert kernels, where nobody has measured
-
-policy::Wishes wishes_of(const SessionOptions& options, int n_ctx) {
-  const DeviceOptions& d = options.device;
-  policy::Wishes wishes;
-  wishes.vram_bytes = d.vram_bytes;
-  wishes.moe = static_cast<policy::MoeWish>(d.moe);
-  wishes.n_gpu_layers = d.n_gpu_layers;
-  wishes.n_cpu_moe = d.n_cpu_moe;
-  wishes.n_pinned = d.n_pinned_layers;
-  wishes.pinned = d.pinned_layers;
-  wishes.n_slots = d.n_slots;
-  wishes.n_ctx = n_ctx;
-  wishes.k_type = planned_type(options.k_type);
-  wishes.v_type = planned_type(options.v_type);
-  wishes.prefill_chunk = std::min(options.prefill_chunk, n_ctx);
-  return wishes;
-}
-
-backend::RamDeviceOptions device_options(const SimDevice& sim, const policy::Hardware& hardware) {
+backend::RamDeviceOptions device_options(const SimDevice& sim, const Machine& hardware) {
   return {.n_bytes = hardware.vram_free,
           .link_gbps = hardware.link_gbps,
           .delay_us = sim.delay_us,
@@ -68,34 +45,190 @@ double least_layer_seconds(const policy::ModelShape& shape, const policy::Hardwa
   return least;
 }
 
-static_assert(static_cast<int>(ExpertPlace::gpu) == static_cast<int>(policy::MoeWish::gpu) &&
-              static_cast<int>(ExpertPlace::cpu) == static_cast<int>(policy::MoeWish::cpu));
-static_assert(static_cast<int>(KvType::q8_0) == static_cast<int>(policy::KvType::q8_0) &&
-              static_cast<int>(KvType::q4_0) == static_cast<int>(policy::KvType::q4_0));
+// A driver with all that it works on, and the routing profile that is kept from one run to the
+// next.
+class DeviceSteps final : public StepDriver {
+ public:
+  explicit DeviceSteps(DeviceRequest request);
+  ~DeviceSteps() override {
+    if (saver_) saver_->finish(runtime_->cache().uses(), runtime_->cache().n_steps());
+  }
+
+  void step(std::span<const StepRow> rows, policy::Phase phase,
+            const StepListener& listener) override {
+    driver_->step(rows, phase, listener);
+    if (!saver_) return;
+    saver_->after_step(runtime_->cache().uses(), runtime_->cache().n_steps(), wall_seconds());
+  }
+  void truncate(SequenceId sequence, int n_tokens) override {
+    driver_->truncate(sequence, n_tokens);
+  }
+  int n_tokens(SequenceId sequence) const override { return driver_->n_tokens(sequence); }
+  int max_rows() const override { return driver_->max_rows(); }
+  uint64_t kv_bytes() const override { return driver_->kv_bytes(); }
+  const RoutingLog& log() const override { return driver_->log(); }
+  double seconds() const override { return driver_->seconds(); }
+
+  PlacementInfo placement() override {
+    PlacementInfo info = info_;
+    if (saver_ && !saver_->warning().empty()) info.warnings.push_back(saver_->warning());
+    return info;
+  }
+  ExpertStats stats() const override { return driver_->stats(); }
+
+ private:
+  const DeviceOptions& wishes() const { return request_.options.device; }
+  int n_threads() const { return request_.threads.n_threads(); }
+  const policy::Plan& plan() const { return session_.plan(); }
+
+  void measure_and_plan();
+  void try_ways(const std::string& path);
+  std::unique_ptr<StepDriver> make_driver(const policy::Plan& plan, RouteOverride reroute);
+  ExpertRuntimeOptions wished_options(const policy::Plan& plan, RouteOverride reroute) const;
+  void fill_info();
+
+  DeviceRequest request_;
+  PlacementInfo info_;
+  backend::RamDevice device_;
+  SessionPlan session_;
+  std::unique_ptr<StepDriver> driver_;
+  ExpertRuntime* runtime_ = nullptr;  // the driver; null where the plan leaves all to the CPU
+  std::optional<ProfileSaver> saver_;
+};
+
+DeviceSteps::DeviceSteps(DeviceRequest request)
+    : request_(std::move(request)),
+      device_(device_options(wishes().sim, described_machine(wishes(), n_threads(), 0))) {
+  measure_and_plan();
+  driver_ = make_driver(plan(), request_.reroute);
+  if (plan().n_gpu_layers > 0) runtime_ = static_cast<ExpertRuntime*>(driver_.get());
+  if (runtime_ && !wishes().profile_path.empty()) {  // else there is no cache to learn for
+    const model::Config& config = request_.model.config();
+    const policy::RoutingProfile none(config.n_layers, config.n_experts);
+    saver_.emplace(wishes().profile_path, session_.profile.value_or(none));
+  }
+  fill_info();
+}
+
+// A machine that nobody has measured is measured first; a described one is what was said of it, and
+// its trials are not kept.
+void DeviceSteps::measure_and_plan() {
+  const std::string path = record_path(wishes(), model_file::read_shape(request_.file));
+  MachineRecord record;
+  const auto warn = [this](const std::string& warning) {
+    if (!warning.empty()) info_.warnings.push_back(warning);
+  };
+  if (!path.empty()) {
+    std::string warning;
+    record = MachineRecord::load(path, &warning);
+    warn(warning);
+    if (!record.device(device_.name(), n_threads())) {
+      record.add(DeviceRates{device_.name(), n_threads(),
+                             calibrate(request_.model, device_, request_.threads)});
+      warn(keep_measured(path, record.devices.back()));
+    }
+  }
+  session_ = plan_session({.file = request_.file,
+                           .options = request_.options,
+                           .n_threads = n_threads(),
+                           .held_bytes = request_.held_bytes,
+                           .record = path.empty() ? nullptr : &record});
+  for (const std::string& warning : session_.warnings) warn(warning);
+  if (session_.needs_trials() && (!path.empty() || wishes().sim.is_virtual)) try_ways(path);
+}
+
+// The same tokens for each; what was tried once stays known.
+void DeviceSteps::try_ways(const std::string& path) {
+  const model::Config& config = request_.model.config();
+  for (PlannedWay& way : session_.ways) {
+    if (way.measured > 0.0) continue;
+    TextRouting text(config, session_.profile ? &*session_.profile : nullptr);
+    const auto driver = make_driver(way.plan, text.override_routes());
+    way.measured = try_steps(*driver, text, config.n_vocab, way.plan.work.n_ctx);
+    if (path.empty()) continue;
+    const TrialRecord trial{way.trial_key, std::string(policy::mode_key(way.plan.mode)),
+                            way.measured};
+    if (const std::string warning = keep_measured(path, trial); !warning.empty()) {
+      info_.warnings.push_back(warning);
+    }
+  }
+  session_.choose_by_trials();
+}
+
+std::unique_ptr<StepDriver> DeviceSteps::make_driver(const policy::Plan& plan,
+                                                     RouteOverride reroute) {
+  const policy::ModelShape& shape = session_.shape;
+  if (plan.n_gpu_layers > 0) {
+    return std::make_unique<ExpertRuntime>(request_.model, shape, device_, request_.threads,
+                                           wished_options(plan, std::move(reroute)));
+  }
+  auto stepper =
+      std::make_unique<Stepper>(request_.model, backend::make_cpu_ops(request_.threads),
+                                kv_options(plan.work), plan.work.max_rows(), std::move(reroute));
+  if (!wishes().sim.is_virtual) return stepper;
+  return std::make_unique<VirtualStepper>(
+      std::move(stepper), [this, work = plan.work](const StepSize& step) {
+        const policy::ModelShape& model = session_.shape;
+        const double cpu_gbps = session_.machine.cpu_gbps;
+        return host_seconds(model, work, model.n_layers(), step, cpu_gbps) +
+               static_cast<double>(model.output_bytes) / (cpu_gbps * 1e9);
+      });
+}
+
+void DeviceSteps::fill_info() {
+  const policy::Plan& plan = this->plan();
+  const policy::Forecast& forecast = plan.forecast();
+  info_.device = device_.name();
+  info_.mode = policy::mode_name(plan.mode);
+  info_.mode_key = policy::mode_key(plan.mode);
+  info_.reason = plan.reason;
+  info_.n_gpu_layers = plan.n_gpu_layers;
+  info_.n_slots = forecast.n_slots;
+  for (const policy::LayerShape& layer : session_.shape.layers) info_.n_experts += layer.n_experts;
+  info_.vram_bytes = device_.options().n_bytes - device_.free_bytes();
+  info_.predicted_decode = forecast.speed.decode;
+  info_.predicted_prefill = forecast.speed.prefill;
+  info_.locality = session_.locality_source;
+  if (!runtime_) return;
+  info_.prefetches = runtime_->staging().is_on();
+  const policy::Placement& place = runtime_->place();
+  info_.link_share = place.link_share;
+  if (place.link_share != plan.link_share) {  // a wish that the plan does not know
+    info_.predicted_decode =
+        policy::predict(session_.shape, session_.machine, plan.work, place, session_.locality)
+            .decode;
+  }
+  const int n_layers = plan.n_gpu_layers;
+  if (const int n = runtime_->host_experts().n_registered(); n < n_layers) {
+    info_.warnings.push_back(cat("only ", n, " of ", n_layers,
+                                 " layers' experts could be registered for the device; the others ",
+                                 "go through a pinned ring, or stay with the CPU"));
+  }
+}
+
+ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
+                                                 RouteOverride reroute) const {
+  const DeviceOptions& d = wishes();
+  const policy::PolicyKind kind =
+      d.cache_policy.empty() ? policy::PolicyKind::mixture : policy::parse_policy(d.cache_policy);
+  ExpertRuntimeOptions o = runtime_options(plan, session_.shape, session_.machine, kind);
+  o.place.link_share = d.link_share.value_or(plan.link_share);
+  o.cut = d.is_segmented ? StepCut::segmented : StepCut::whole;
+  // By itself where the CPU computes what is missing: elsewhere the link is never idle, and there
+  // was nothing to gain (bench/results/expert_stream.md).
+  const bool pays = plan.mode == policy::Mode::expert_cache && o.place.link_share == 0.0;
+  o.staging.enabled = d.prefetch == Choice::on || (d.prefetch == Choice::automatic && pays);
+  o.staging.delay_us = device_.options().delay_us;
+  o.reroute = std::move(reroute);
+  o.profile = session_.profile ? &*session_.profile : nullptr;
+  o.progress = request_.options.progress;
+  return o;
+}
 
 }  // namespace
 
-policy::Hardware hardware_of(const SimDevice& sim) {
-  const auto or_else = [](auto value, auto usual) { return value > 0 ? value : usual; };
-  policy::Hardware h;
-  h.gpu = "RAM device";
-  h.gpu_source = h.cpu_source = "described";
-  h.n_cores = or_else(sim.n_cores, this_machines_cpus().default_threads());
-  h.vram_free = or_else(sim.vram_bytes, kUsualVram);
-  h.ram_free = or_else(sim.ram_bytes, free_memory().bytes);
-  // On the wall's clock the device is one thread of this machine.
-  h.gpu_gbps = or_else(sim.device_gbps, sim.is_virtual ? policy::kTypicalGpuGbps : kGbpsPerCore);
-  h.link_gbps = sim.link_gbps;
-  h.cpu_gbps = or_else(sim.cpu_gbps, kGbpsPerCore * h.n_cores);
-  h.handshake_us = sim.handshake_us;
-  h.copy_interference = sim.copy_interference;
-  h.pin_limit = sim.pin_limit;
-  h.vram_overhead = 0;
-  return h;
-}
-
 ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::ModelShape& shape,
-                                     const policy::Hardware& hardware, policy::PolicyKind policy) {
+                                     const Machine& hardware, policy::PolicyKind policy) {
   ExpertRuntimeOptions o;
   o.work = plan.work;
   o.place = {.n_gpu_layers = plan.n_gpu_layers,
@@ -115,162 +248,8 @@ ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::Mod
   return o;
 }
 
-DeviceSteps::DeviceSteps(const gguf::ModelFile& file, const model::Model& model,
-                         ThreadPool& threads, const SessionOptions& options, int n_ctx,
-                         RouteOverride reroute)
-    : shape_(model_file::read_shape(file)),
-      hardware_(hardware_of(options.device.sim)),
-      device_(device_options(options.device.sim, hardware_)) {
-  load_profile(options.device.profile_path, model.config());
-  plan_ = choose_plan(file, model, threads, options, n_ctx);
-  driver_ = make_driver(plan_, model, threads, options, std::move(reroute));
-  runtime_ = dynamic_cast<ExpertRuntime*>(driver_.get());
-  if (!runtime_) saver_.reset();  // without a cache there is nothing to learn for
-  fill_info();
-}
-
-void DeviceSteps::load_profile(const std::string& path, const model::Config& config) {
-  if (path.empty()) return;
-  std::string warning;
-  profile_ = ProfileFile::load(path, config.n_layers, config.n_experts, &warning);
-  if (!warning.empty()) info_.warnings.push_back(warning);
-  saver_.emplace(path,
-                 profile_.value_or(policy::RoutingProfile(config.n_layers, config.n_experts)));
-}
-
-// On the virtual clock the machine is what was said of it, and trials are not kept.
-policy::Plan DeviceSteps::choose_plan(const gguf::ModelFile& file, const model::Model& model,
-                                      ThreadPool& threads, const SessionOptions& options,
-                                      int n_ctx) {
-  const bool is_virtual = options.device.sim.is_virtual;
-  const bool is_small = shape_.expert_bytes() < options.device.least_measured_bytes;
-  const std::string path = is_virtual || is_small ? "" : options.device.machine_path;
-  MachineRecord record;
-  if (!path.empty()) {
-    record = measured_machine(path, model, device_, threads, info_.warnings);
-    use_measured(record, hardware_);
-  }
-  const policy::Wishes wishes = wishes_of(options, n_ctx);
-  const std::vector<policy::Plan> plans = policy::close_plans(shape_, hardware_, wishes);
-  if (plans.size() == 1 || (path.empty() && !is_virtual)) return plans[0];
-  const size_t n_known = record.trials.size();
-  const auto make = [&](const policy::Plan& plan) {
-    return make_driver(plan, model, threads, options, {});
-  };
-  const std::string key = model_key(model.config().name, file.file_bytes());
-  policy::Plan best = fastest(plans, make, model.config().n_vocab, key, record);
-  best.reason = cat("the fastest of ", plans.size(), " ways that were tried");
-  if (!path.empty() && record.trials.size() > n_known) keep_record(record, path, info_.warnings);
-  return best;
-}
-
-std::unique_ptr<StepDriver> DeviceSteps::make_driver(const policy::Plan& plan,
-                                                     const model::Model& model, ThreadPool& threads,
-                                                     const SessionOptions& options,
-                                                     RouteOverride reroute) {
-  if (plan.n_gpu_layers > 0) {
-    return std::make_unique<ExpertRuntime>(model, shape_, device_, threads,
-                                           wished_options(plan, options, std::move(reroute)));
-  }
-  auto stepper =
-      std::make_unique<Stepper>(model, backend::make_cpu_ops(threads), kv_options(plan.work),
-                                plan.work.max_rows(), std::move(reroute));
-  if (!options.device.sim.is_virtual) return stepper;
-  return std::make_unique<VirtualStepper>(
-      std::move(stepper), [this, work = plan.work](const StepSize& step) {
-        const double output = static_cast<double>(shape_.output_bytes);
-        return host_seconds(shape_, work, shape_.n_layers(), step, hardware_.cpu_gbps) +
-               output / (hardware_.cpu_gbps * 1e9);
-      });
-}
-
-void DeviceSteps::fill_info() {
-  const policy::Forecast& forecast = plan_.forecast();
-  info_.device = device_.name();
-  info_.mode = policy::mode_name(plan_.mode);
-  info_.mode_key = policy::mode_key(plan_.mode);
-  info_.reason = plan_.reason;
-  info_.n_gpu_layers = plan_.n_gpu_layers;
-  info_.n_slots = forecast.n_slots;
-  for (const policy::LayerShape& layer : shape_.layers) info_.n_experts += layer.n_experts;
-  info_.vram_bytes = device_.options().n_bytes - device_.free_bytes();
-  info_.predicted_decode = forecast.speed.decode;
-  info_.predicted_prefill = forecast.speed.prefill;
-  if (!runtime_) return;
-  info_.prefetches = runtime_->staging().is_on();
-  const policy::Placement& place = runtime_->place();
-  info_.link_share = place.link_share;
-  if (place.link_share != plan_.link_share) {  // a wish that the plan does not know
-    info_.predicted_decode =
-        policy::predict(shape_, hardware_, plan_.work, place, policy::LocalityCurve::typical())
-            .decode;
-  }
-  const int n_layers = plan_.n_gpu_layers;
-  if (const int n = runtime_->host_experts().n_registered(); n < n_layers) {
-    info_.warnings.push_back(cat("only ", n, " of ", n_layers,
-                                 " layers' experts could be registered for the device; the others ",
-                                 "go through a pinned ring, or stay with the CPU"));
-  }
-}
-
-ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
-                                                 const SessionOptions& options,
-                                                 RouteOverride reroute) const {
-  const DeviceOptions& d = options.device;
-  const policy::PolicyKind kind =
-      d.cache_policy.empty() ? policy::PolicyKind::mixture : policy::parse_policy(d.cache_policy);
-  ExpertRuntimeOptions o = runtime_options(plan, shape_, hardware_, kind);
-  o.place.link_share = d.link_share.value_or(plan.link_share);
-  o.cut = d.is_segmented ? StepCut::segmented : StepCut::whole;
-  // By itself where the CPU computes what is missing: elsewhere the link is never idle, and there
-  // was nothing to gain (bench/results/expert_stream.md).
-  const bool pays = plan.mode == policy::Mode::expert_cache && o.place.link_share == 0.0;
-  o.staging.enabled = d.prefetch == Choice::on || (d.prefetch == Choice::automatic && pays);
-  o.staging.delay_us = device_.options().delay_us;
-  o.reroute = std::move(reroute);
-  o.profile = profile_ ? &*profile_ : nullptr;
-  o.progress = options.progress;
-  return o;
-}
-
-DeviceSteps::~DeviceSteps() {
-  if (saver_) saver_->finish(runtime_->cache().uses(), runtime_->cache().n_steps());
-}
-
-void DeviceSteps::step(std::span<const StepRow> rows, policy::Phase phase,
-                       const StepListener& listener) {
-  driver_->step(rows, phase, listener);
-  if (!saver_) return;
-  saver_->after_step(runtime_->cache().uses(), runtime_->cache().n_steps(), wall_seconds());
-}
-
-PlacementInfo DeviceSteps::placement() {
-  PlacementInfo info = info_;
-  if (saver_ && !saver_->warning().empty()) info.warnings.push_back(saver_->warning());
-  return info;
+std::unique_ptr<StepDriver> make_device_driver(DeviceRequest request) {
+  return std::make_unique<DeviceSteps>(std::move(request));
 }
 
 }  // namespace sluice::engine
-
-namespace sluice {
-
-std::vector<MeasuredSpeed> measured_speeds(const std::string& machine_path, const SimDevice& device,
-                                           int n_threads, const std::string& name,
-                                           uint64_t file_bytes) {
-  const policy::Hardware hardware = engine::hardware_of(device);
-  const std::string device_name =
-      backend::RamDevice(engine::device_options(device, hardware)).name();
-  if (n_threads == 0) n_threads = this_machines_cpus().default_threads();
-  std::string warning;  // for the session that will measure anew
-  std::vector<MeasuredSpeed> speeds;
-  const auto record = engine::MachineRecord::load(
-      machine_path, machine_fingerprint("", n_threads, device_name), &warning);
-  if (!record) return speeds;
-  for (const engine::TrialRecord& trial : record->trials) {
-    if (trial.model_key != engine::model_key(name, file_bytes)) continue;
-    speeds.push_back({trial.mode, trial.tokens_per_second});
-  }
-  return speeds;
-}
-
-}  // namespace sluice

@@ -8,11 +8,11 @@
 #include "backend/ram/ram_ops.h"
 #include "base/check.h"
 #include "base/error.h"
-#include "base/machine_fingerprint.h"
 #include "base/random.h"
 #include "base/units.h"
 #include "base/wall_clock.h"
 #include "engine/device/expert_runtime.h"
+#include "engine/machine/text_routing.h"
 #include "engine/step/activations.h"
 #include "quant/activation.h"
 
@@ -112,7 +112,7 @@ class Calibration {
   void measure_device();
   void measure_handshake();
 
-  MachineRecord record;
+  MachineRates rates = unmeasured_rates();
 
  private:
   double next_share() { return std::max(end_ - wall_seconds(), 0.0) / n_shares_--; }
@@ -132,7 +132,8 @@ class Calibration {
   ThreadPool& threads_;
   const double budget_, end_;
   int n_shares_ = 5;
-  uint64_t n_random_ = 0;
+  TextRouting text_;
+  int layer_ = 0;  // that chooses next
   ActivationsBuffer activations_;
   backend::ExpertInputView input_;
   std::vector<float> out_;
@@ -148,6 +149,7 @@ Calibration::Calibration(const model::Model& model, backend::RamDevice& device, 
       threads_(threads),
       budget_(seconds),
       end_(wall_seconds() + seconds),
+      text_(model.config(), nullptr),
       activations_(backend::allocate_host, model, 1),
       input_(activations_.view(1).expert_input),
       out_(static_cast<size_t>(n_used_) * static_cast<size_t>(model.config().d_model)),
@@ -158,31 +160,26 @@ Calibration::Calibration(const model::Model& model, backend::RamDevice& device, 
   if (input_.q) quant::quantize_activation(x, input_.q, input_.d, input_.y);
 }
 
+// The best n_experts of the next layer, and after the last one those of the next token.
 ChosenExperts Calibration::choose(int n_experts) {
-  const auto random_below = [this](size_t n) {
-    return static_cast<int32_t>(random_bits(kSeed, n_random_++) % n);
-  };
-  const model::Layer& layer =
-      model_.layers()[static_cast<size_t>(random_below(model_.layers().size()))];
+  if (layer_ == model_.config().n_layers) layer_ = 0, text_.next_token();
+  const model::Layer& layer = model_.layers()[static_cast<size_t>(layer_++)];
   ChosenExperts choice{layer.experts, layer.id, {}, {}};
   choice.experts.shared_gate = {};
-  while (std::ssize(choice.pairs) < n_experts) {
-    const int32_t e = random_below(static_cast<size_t>(layer.experts.gate.n_mats));
-    const bool is_new =
-        std::ranges::find(choice.pairs, e, &backend::ExpertPair::expert) == choice.pairs.end();
-    if (is_new) choice.pairs.push_back({e, 0, static_cast<int32_t>(choice.pairs.size())});
+  for (const int32_t e : text_.experts(layer.id).first(static_cast<size_t>(n_experts))) {
+    choice.pairs.push_back({e, 0, static_cast<int32_t>(choice.pairs.size())});
   }
   return choice;
 }
 
 void Calibration::measure_cpu() {
-  std::vector<double> rates, seconds;
+  std::vector<double> speeds, seconds;
   repeat_for(next_share(), [&] {
     const ChosenExperts choice = choose(n_used_);
     seconds.push_back(seconds_of([&] { compute(choice); }));
-    rates.push_back(gbps(choice.n_bytes(), seconds.back()));
+    speeds.push_back(gbps(choice.n_bytes(), seconds.back()));
   });
-  record.cpu_gbps = median(rates);
+  rates.cpu_gbps = median(speeds);
   choice_seconds_ = median(seconds);
 }
 
@@ -191,15 +188,15 @@ void Calibration::measure_link() {
   const auto stream = device_.make_stream("calibration");
   const double share = next_share();
   if (ring.copy_bytes() == 0) return;
-  std::vector<double> rates;
+  std::vector<double> speeds;
   repeat_for(share, [&] {
     const double seconds = seconds_of([&] {
       for (int i = 0; i < kCopiesTogether; ++i) ring.copy(*stream);
       stream->finish();
     });
-    rates.push_back(gbps(kCopiesTogether * ring.copy_bytes(), seconds));
+    speeds.push_back(gbps(kCopiesTogether * ring.copy_bytes(), seconds));
   });
-  record.link_gbps = median(rates);
+  rates.link_gbps = median(speeds);
   measure_both(ring, *stream);
 }
 
@@ -210,7 +207,7 @@ void Calibration::measure_both(CopyRing& ring, backend::Stream& stream) {
   const double share = next_share();
   const double wish = std::min(std::max(kChoices * choice_seconds_, kLeastSeconds), share / 4);
   const auto n_copies =
-      1 + static_cast<uint64_t>(wish * record.link_gbps * kGiga) / ring.copy_bytes();
+      1 + static_cast<uint64_t>(wish * rates.link_gbps * kGiga) / ring.copy_bytes();
   const auto end_of_copies = device_.make_event();
   std::vector<double> link_rates, cpu_rates;
   repeat_for(share, [&] {
@@ -228,8 +225,8 @@ void Calibration::measure_both(CopyRing& ring, backend::Stream& stream) {
     link_rates.push_back(gbps(n_copies * ring.copy_bytes(), seconds));
     cpu_rates.push_back(gbps(cpu_bytes, seconds));
   });
-  record.both_link_gbps = median(link_rates);
-  record.both_cpu_gbps = median(cpu_rates);
+  rates.copy_interference =
+      std::clamp((rates.cpu_gbps - median(cpu_rates)) / median(link_rates), 0.0, 1.0);
 }
 
 void Calibration::copy_to_device(const backend::ExpertInputView& to,
@@ -287,7 +284,7 @@ void Calibration::measure_device() {
     largest = std::max(largest, policy::slot_bytes(backend::ExpertLayout(layer.experts).n_bytes));
   }
   // What crosses the link in a part of the time, and no more than it takes.
-  const auto crossing = static_cast<uint64_t>(record.link_gbps * kGiga * budget_ / 20);
+  const auto crossing = static_cast<uint64_t>(rates.link_gbps * kGiga * budget_ / 20);
   const uint64_t wish = std::max(kRingBytes, static_cast<uint64_t>(n_used_) * largest);
   const backend::Buffer room =
       allocate_some(device_, MemoryKind::device, std::min(wish, crossing), largest);
@@ -302,7 +299,7 @@ void Calibration::measure_device() {
   backend::Mailbox mailbox(device_, mailbox_shape());
   ThreadPool device_threads(ExpertRuntimeOptions{}.n_device_threads);
   const auto ops = backend::make_ram_ops(device_, device_threads, mailbox);
-  std::vector<double> rates;
+  std::vector<double> speeds;
   repeat_for(share / 2, [&] {
     const double seconds = seconds_of([&] {
       stream->run([&] {
@@ -312,9 +309,9 @@ void Calibration::measure_device() {
       });
       stream->finish();
     });
-    rates.push_back(gbps(n_bytes, seconds));
+    speeds.push_back(gbps(n_bytes, seconds));
   });
-  record.device_gbps = median(rates);
+  rates.gpu_gbps = median(speeds);
 }
 
 // One expert at a time, which was computed just before, and so takes as long for either.
@@ -335,16 +332,15 @@ void Calibration::measure_handshake() {
     extra.push_back(asked - alone);
   });
   worker.end_step();
-  if (is_answered) record.handshake_us = std::max(median(extra), 0.0) * 1e6;
+  if (is_answered) rates.handshake_us = std::max(median(extra), 0.0) * 1e6;
 }
 
 }  // namespace
 
-MachineRecord calibrate(const model::Model& model, backend::RamDevice& device,
-                        ThreadPool& host_threads, double budget_seconds) {
+MachineRates calibrate(const model::Model& model, backend::RamDevice& device,
+                       ThreadPool& host_threads, double budget_seconds) {
   CHECK(device.options().clock == backend::Clock::wall);
   Calibration calibration(model, device, host_threads, budget_seconds);
-  calibration.record.fingerprint = machine_fingerprint("", host_threads.n_threads(), device.name());
   for (const auto measure : {&Calibration::measure_cpu, &Calibration::measure_link,
                              &Calibration::measure_device, &Calibration::measure_handshake}) {
     try {
@@ -353,7 +349,7 @@ MachineRecord calibrate(const model::Model& model, backend::RamDevice& device,
       if (e.code() != Errc::out_of_memory) throw;  // the device is too small: not measured
     }
   }
-  return calibration.record;
+  return calibration.rates;
 }
 
 }  // namespace sluice::engine

@@ -1,19 +1,21 @@
 // Measures what this machine can do, with the model that is about to run on it, in a few seconds of
-// real time: each rate alone, and link and cores at the same time, since both drink from the same
-// memory. What is kept of it, and used: measured_machine.h.
+// real time: each rate alone, and link and cores at the same time, since both read the same
+// memory. What is kept of it: machine_record.h; what is made of it: session_plan.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/ram/ram_device.h"
+#include "base/machine.h"
 #include "base/thread_pool.h"
-#include "engine/machine/machine_record.h"
 #include "model/model.h"
 
 namespace sluice::engine {
 
 // Each figure is the median of what fits into its share of the time. The device works on the wall's
-// clock; what is taken of its memory is given back. What it has no room for stays 0: not measured.
-MachineRecord calibrate(const model::Model& model, backend::RamDevice& device,
-                        ThreadPool& host_threads, double budget_seconds = 2.5);
+// clock; what is taken of its memory is given back. What it has no room for stays as in
+// unmeasured_rates().
+// Experts are chosen as a text would (text_routing.h).
+MachineRates calibrate(const model::Model& model, backend::RamDevice& device,
+                       ThreadPool& host_threads, double budget_seconds = 2.5);
 
 }  // namespace sluice::engine

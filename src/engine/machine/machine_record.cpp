@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/machine_fingerprint.h"
 #include "base/units.h"
 #include "engine/machine/state_file.h"
 
@@ -17,22 +18,25 @@ namespace {
 
 constexpr uint64_t kMaxBytes = kMiB;
 constexpr size_t kMaxNameBytes = 200;
-constexpr std::string_view kFirstLine = "sluice-machine 1";
+constexpr std::string_view kFirstLine = "sluice-machine 2";
+constexpr std::string_view kOlderLine = "sluice-machine 1";  // had one device alone
 constexpr std::string_view kLastLine = "end";
 constexpr double kMostTokensPerSecond = 1e6;
 
+constexpr int kMostThreads = 1024;
+
 struct Rate {
   std::string_view key;
-  double MachineRecord::*member;
+  double MachineRates::*member;
   double most;  // that a machine may have
 };
 constexpr std::array kRates = {
-    Rate{"link_gbps", &MachineRecord::link_gbps, 1e5},
-    Rate{"cpu_gbps", &MachineRecord::cpu_gbps, 1e5},
-    Rate{"device_gbps", &MachineRecord::device_gbps, 1e5},
-    Rate{"both_link_gbps", &MachineRecord::both_link_gbps, 1e5},
-    Rate{"both_cpu_gbps", &MachineRecord::both_cpu_gbps, 1e5},
-    Rate{"handshake_us", &MachineRecord::handshake_us, 1e6},
+    Rate{"link_gbps", &MachineRates::link_gbps, 1e5},
+    Rate{"cpu_gbps", &MachineRates::cpu_gbps, 1e5},
+    Rate{"gpu_gbps", &MachineRates::gpu_gbps, 1e5},
+    Rate{"handshake_us", &MachineRates::handshake_us, 1e6},
+    Rate{"copy_interference", &MachineRates::copy_interference, 10.0},
+    Rate{"cpu_gops", &MachineRates::cpu_gops, 1e8},
 };
 
 [[noreturn]] void fail(std::string_view line, const std::string& expected) {
@@ -61,60 +65,102 @@ std::optional<double> parse_number(std::string_view text, double most) {
 
 class Lines {
  public:
-  explicit Lines(std::string_view text) : text_(text) {}
+  explicit Lines(std::string_view text) : text_(text) { read_line(); }
 
   bool is_at_end() const { return text_.empty(); }
-
-  std::string_view next() {
+  std::string_view line() const { return line_; }
+  void read_line() {
     const size_t end = text_.find('\n');
     if (end == std::string_view::npos) throw Error(Errc::bad_file, "ends too early");
-    const std::string_view line = text_.substr(0, end);
+    line_ = text_.substr(0, end);
     text_.remove_prefix(end + 1);
-    return line;
   }
 
-  // What follows "key " in the next line.
-  std::string_view value_of(std::string_view key) {
-    const std::string_view line = next();
-    const bool has_key = line.starts_with(key) && line.substr(key.size()).starts_with(' ');
-    if (!has_key || line.size() == key.size() + 1) fail(line, cat("'", key, "' and its value"));
-    return line.substr(key.size() + 1);
+  // What follows "key " in this line, which is then done with; nothing where it has another key.
+  std::optional<std::string_view> take(std::string_view key) {
+    const bool has_key = line_.starts_with(key) && line_.substr(key.size()).starts_with(' ');
+    if (!has_key) return {};
+    const std::string_view value = line_.substr(key.size() + 1);
+    if (value.empty()) fail(line_, cat("'", key, "' and its value"));
+    read_line();
+    return value;
   }
 
  private:
-  std::string_view text_;
+  std::string_view text_, line_;
 };
 
-// "12.5 cache Qwen3 30B, 18632 bytes"
-TrialRecord parse_trial(std::string_view text) {
-  const size_t first = std::min(text.find(' '), text.size());
-  const size_t second = std::min(text.find(' ', first + 1), text.size());
-  const auto speed = parse_number(text.substr(0, first), kMostTokensPerSecond);
-  if (!speed || second <= first + 1 || second + 1 >= text.size()) {
-    fail(text, "a trial's tokens/s, mode and model");
+// Takes the next word of a value; what is left is never empty.
+std::string_view take_word(std::string_view& text, std::string_view what) {
+  const size_t end = text.find(' ');
+  if (end == 0 || end == std::string_view::npos || end + 1 == text.size()) fail(text, cat(what));
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  return word;
+}
+
+double take_number(std::string_view& text, double most, std::string_view what) {
+  const auto number = parse_number(take_word(text, what), most);
+  if (!number) fail(text, cat(what));
+  return *number;
+}
+
+int take_threads(std::string_view& text, std::string_view what) {
+  return static_cast<int>(take_number(text, kMostThreads, what));
+}
+
+// "2 RAM device, 8 GiB", and the lines of its rates.
+DeviceRates parse_device(std::string_view text, Lines& lines) {
+  DeviceRates device;
+  device.n_threads = take_threads(text, "a device's threads and name");
+  device.device = text;
+  for (const auto& [key, member, most] : kRates) {
+    const auto value = lines.take(key);
+    if (!value) continue;
+    const auto number = parse_number(*value, most);
+    if (!number) fail(*value, cat("for ", key, " a number from 0 to ", most));
+    device.rates.*member = *number;
   }
-  return {std::string(text.substr(second + 1)),
-          std::string(text.substr(first + 1, second - first - 1)), *speed};
+  return device;
+}
+
+// "8.5 120 2 Qwen3 30B, 18632 bytes"
+ModelRates parse_model(std::string_view text) {
+  constexpr std::string_view kWhat = "a model's GB/s, operations/s, threads and name";
+  ModelRates model;
+  model.cpu_gbps = take_number(text, 1e5, kWhat);
+  model.cpu_gops = take_number(text, 1e8, kWhat);
+  model.n_threads = take_threads(text, kWhat);
+  model.model_key = text;
+  return model;
+}
+
+// "12.5 cache Qwen3 30B, 18632 bytes, ..."
+TrialRecord parse_trial(std::string_view text) {
+  constexpr std::string_view kWhat = "a trial's tokens/s, mode and key";
+  TrialRecord trial;
+  trial.tokens_per_second = take_number(text, kMostTokensPerSecond, kWhat);
+  trial.mode = take_word(text, kWhat);
+  trial.key = text;
+  return trial;
 }
 
 MachineRecord parse(std::string_view text) {
   Lines lines(text);
   MachineRecord record;
-  if (const auto line = lines.next(); line != kFirstLine) fail(line, cat("'", kFirstLine, "'"));
-  record.fingerprint = lines.value_of("fingerprint");
-  for (const auto& [key, member, most] : kRates) {
-    const std::string_view value = lines.value_of(key);
-    const auto number = parse_number(value, most);
-    if (!number) fail(value, cat("for ", key, " a number from 0 to ", most));
-    record.*member = *number;
+  if (lines.line() != kFirstLine) fail(lines.line(), cat("'", kFirstLine, "'"));
+  lines.read_line();
+  const auto host = lines.take("host");
+  if (!host) fail(lines.line(), "'host' and its value");
+  record.host = *host;
+  while (const auto value = lines.take("device")) {
+    record.devices.push_back(parse_device(*value, lines));
   }
-  constexpr std::string_view kTrial = "trial ";
-  std::string_view line = lines.next();
-  for (; line.starts_with(kTrial); line = lines.next()) {
-    record.trials.push_back(parse_trial(line.substr(kTrial.size())));
+  while (const auto value = lines.take("model")) record.models.push_back(parse_model(*value));
+  while (const auto value = lines.take("trial")) record.trials.push_back(parse_trial(*value));
+  if (lines.line() != kLastLine || !lines.is_at_end()) {
+    fail(lines.line(), cat("a device, a model, a trial, or '", kLastLine, "' last"));
   }
-  if (line != kLastLine || !lines.is_at_end())
-    fail(line, cat("a trial, or '", kLastLine, "' last"));
   return record;
 }
 
@@ -122,38 +168,96 @@ bool is_one_line(std::string_view text) {
   return !text.empty() && text.find('\n') == std::string_view::npos;
 }
 
-std::string text_of(const MachineRecord& record) {
-  CHECK(is_one_line(record.fingerprint));
-  std::string text = cat(kFirstLine, "\nfingerprint ", record.fingerprint, "\n");
+std::string text_of(const DeviceRates& device) {
+  CHECK(is_one_line(device.device));
+  std::string text = cat("device ", device.n_threads, " ", device.device, "\n");
+  const MachineRates unknown = unmeasured_rates();
   for (const auto& [key, member, most] : kRates) {
-    text += cat(key, " ", digits_of(record.*member), "\n");
+    const double rate = device.rates.*member;
+    if (rate != unknown.*member) text += cat(key, " ", digits_of(rate), "\n");
   }
-  for (const auto& [model_key, mode, tokens_per_second] : record.trials) {
-    CHECK(is_one_line(model_key) && is_one_line(mode) && mode.find(' ') == std::string::npos);
-    text += cat("trial ", digits_of(tokens_per_second), " ", mode, " ", model_key, "\n");
+  return text;
+}
+
+std::string text_of(const MachineRecord& record) {
+  CHECK(is_one_line(record.host));
+  std::string text = cat(kFirstLine, "\nhost ", record.host, "\n");
+  for (const DeviceRates& device : record.devices) text += text_of(device);
+  for (const auto& [key, n_threads, cpu_gbps, cpu_gops] : record.models) {
+    CHECK(is_one_line(key));
+    text += cat("model ", digits_of(cpu_gbps), " ", digits_of(cpu_gops), " ", n_threads, " ", key,
+                "\n");
+  }
+  for (const auto& [key, mode, tokens_per_second] : record.trials) {
+    CHECK(is_one_line(key) && is_one_line(mode) && mode.find(' ') == std::string::npos);
+    text += cat("trial ", digits_of(tokens_per_second), " ", mode, " ", key, "\n");
   }
   return cat(text, kLastLine, "\n");
 }
 
-}  // namespace
-
-void MachineRecord::add_trial(const TrialRecord& trial) {
-  std::erase_if(trials, [&](const TrialRecord& t) {
-    return t.model_key == trial.model_key && t.mode == trial.mode;
-  });
-  trials.push_back(trial);
+template <typename List, typename Is>
+auto* find(List& list, const Is& is) {
+  const auto found = std::ranges::find_if(list, is);
+  return found == list.end() ? nullptr : &*found;
 }
 
-std::optional<MachineRecord> MachineRecord::load(const std::string& path,
-                                                 std::string_view fingerprint,
-                                                 std::string* warning) {
-  std::optional<MachineRecord> loaded;
+}  // namespace
+
+MachineRecord MachineRecord::of_this_machine() {
+  MachineRecord record;
+  record.host = machine_fingerprint("");
+  return record;
+}
+
+void MachineRecord::add(const DeviceRates& added) {
+  std::erase_if(devices, [&](const DeviceRates& d) {
+    return d.device == added.device && d.n_threads == added.n_threads;
+  });
+  devices.push_back(added);
+}
+
+void MachineRecord::add(const ModelRates& added) {
+  std::erase_if(models, [&](const ModelRates& m) {
+    return m.model_key == added.model_key && m.n_threads == added.n_threads;
+  });
+  models.push_back(added);
+}
+
+void MachineRecord::add(const TrialRecord& added) {
+  std::erase_if(trials,
+                [&](const TrialRecord& t) { return t.key == added.key && t.mode == added.mode; });
+  trials.push_back(added);
+}
+
+const DeviceRates* MachineRecord::device(std::string_view name, int n_threads) const {
+  return find(devices,
+              [&](const DeviceRates& d) { return d.device == name && d.n_threads == n_threads; });
+}
+
+const TrialRecord* MachineRecord::trial(std::string_view key, std::string_view mode) const {
+  return find(trials, [&](const TrialRecord& t) { return t.key == key && t.mode == mode; });
+}
+
+const ModelRates* MachineRecord::model(std::string_view model_key, int n_threads) const {
+  const ModelRates* newest = nullptr;
+  for (const ModelRates& m : models) {
+    if (m.n_threads != n_threads) continue;
+    if (m.model_key == model_key) return &m;
+    newest = &m;
+  }
+  return newest;
+}
+
+MachineRecord MachineRecord::load(const std::string& path, std::string* warning) {
+  MachineRecord record = of_this_machine();
   const auto parse_bytes = [&](std::span<const std::byte> bytes) {
-    MachineRecord record = parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (fingerprint.empty() || record.fingerprint == fingerprint) loaded = std::move(record);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (text.starts_with(cat(kOlderLine, "\n"))) return;  // replaced by the next save
+    MachineRecord loaded = parse(text);
+    if (loaded.host == record.host) record = std::move(loaded);
   };
   read_state_file(path, kMaxBytes, parse_bytes, warning);
-  return loaded;
+  return record;
 }
 
 void MachineRecord::save(const std::string& path) const {

@@ -1,11 +1,14 @@
-// What was measured on this machine, so that the next start need not measure it again: rates, and
-// how fast each model ran in the modes that were tried.
+// What was measured on this machine, so that the next start need not measure it again: the rates of
+// each device with each number of threads, how fast the CPU ran each model, and how fast each model
+// ran in the modes that were tried.
 //
-// Format: text, each line a key and its value, in this order:
-//   sluice-machine 1                                   the format and its version
-//   fingerprint <base/machine_fingerprint.h>
-//   link_gbps <number>                                 and the other rates, as in the struct
-//   trial <tokens/s> <mode> <model key>                any number of them
+// Format: text, each line a key and its value:
+//   sluice-machine 2                                   the format and its version
+//   host <base/machine_fingerprint.h>
+//   device <threads> <name>                            any number of them; each is followed by
+//   link_gbps <number>                                 the rates that are known, in this order
+//   model <cpu_gbps> <cpu_gops> <threads> <model key>  any number of them, the newest last
+//   trial <tokens/s> <mode> <key>                      any number of them
 //   end
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -16,34 +19,57 @@
 #include <string_view>
 #include <vector>
 
+#include "base/machine.h"
+
 namespace sluice::engine {
 
-struct TrialRecord {
+struct DeviceRates {
+  std::string device;  // its name
+  int n_threads = 0;   // of the host beside it
+  MachineRates rates = unmeasured_rates();
+  friend bool operator==(const DeviceRates&, const DeviceRates&) = default;
+};
+
+// What the steps of one model made of the CPU: types and sizes of weights matter.
+struct ModelRates {
   std::string model_key;  // model_key()
-  std::string mode;       // one word
+  int n_threads = 0;
+  double cpu_gbps = 0.0;
+  double cpu_gops = 0.0;  // 0: no prompt was measured
+  friend bool operator==(const ModelRates&, const ModelRates&) = default;
+};
+
+struct TrialRecord {
+  std::string key;   // everything that changes the outcome: trial_key() in session_plan.h
+  std::string mode;  // one word
   double tokens_per_second = 0.0;
   friend bool operator==(const TrialRecord&, const TrialRecord&) = default;
 };
 
-// GB/s of 10^9 bytes; 0: not measured.
 struct MachineRecord {
-  std::string fingerprint;
-  double link_gbps = 0.0;       // host to device
-  double cpu_gbps = 0.0;        // expert kernels of all cores
-  double device_gbps = 0.0;     // weights from the device's own memory
-  double both_link_gbps = 0.0;  // link and cores at the same time
-  double both_cpu_gbps = 0.0;
-  double handshake_us = 0.0;  // a layer's misses to the CPU workers and back, without their work
+  std::string host;
+  std::vector<DeviceRates> devices;
+  std::vector<ModelRates> models;
   std::vector<TrialRecord> trials;
 
-  // In the place of an older one of the same model and mode.
-  void add_trial(const TrialRecord& trial);
+  // Nothing known of this machine.
+  static MachineRecord of_this_machine();
 
-  // Nothing where there is no file, or it is another machine's: then all is to be measured. (Empty:
-  // whose it is, is left to the caller.) Nothing either where it is damaged or says what no machine
-  // can do; `warning` is then one line about it.
-  static std::optional<MachineRecord> load(const std::string& path, std::string_view fingerprint,
-                                           std::string* warning);
+  // In the place of an older one of the same device and threads, model and threads, key and mode.
+  void add(const DeviceRates& device);
+  void add(const ModelRates& model);
+  void add(const TrialRecord& trial);
+
+  // Null where there is none.
+  const DeviceRates* device(std::string_view name, int n_threads) const;
+  const TrialRecord* trial(std::string_view key, std::string_view mode) const;
+  // The model's own, or else the newest of any model, with so many threads.
+  const ModelRates* model(std::string_view model_key, int n_threads) const;
+
+  // That of the file, if it is of this machine; else an empty one, as where there is no file, or an
+  // older version's. Where it is damaged or says what no machine can do, `warning` is one line
+  // about it.
+  static MachineRecord load(const std::string& path, std::string* warning);
 
   // As write_state_file(): whole or not at all. Throws Errc::bad_file.
   void save(const std::string& path) const;

@@ -14,22 +14,16 @@ constexpr int kWarmUpSteps = 8;
 constexpr int kTrialSteps = 24;
 constexpr uint64_t kSeed = 11;
 
-double* known_speed(MachineRecord& record, const std::string& model, const std::string& mode) {
-  for (TrialRecord& trial : record.trials) {
-    if (trial.model_key == model && trial.mode == mode) return &trial.tokens_per_second;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
-double try_steps(StepDriver& driver, int n_vocab, int n_ctx) {
+double try_steps(StepDriver& driver, TextRouting& text, int n_vocab, int n_ctx) {
   std::vector<double> seconds;
   const int n_steps = std::min(kWarmUpSteps + kTrialSteps, n_ctx);
   for (int i = 0; i < n_steps; ++i) {
     const auto token = static_cast<TokenId>(random_bits(kSeed, static_cast<uint64_t>(i)) %
                                             static_cast<uint64_t>(n_vocab));
     const StepRow row{token, {}, true};
+    if (i > 0) text.next_token();
     const double start = driver.seconds();
     driver.step({&row, 1}, policy::Phase::decode, {[](int64_t, std::span<const float>) {}});
     if (i >= kWarmUpSteps || i + 1 == n_steps) seconds.push_back(driver.seconds() - start);
@@ -37,24 +31,6 @@ double try_steps(StepDriver& driver, int n_vocab, int n_ctx) {
   driver.truncate({}, 0);
   std::ranges::nth_element(seconds, seconds.begin() + std::ssize(seconds) / 2);
   return 1.0 / std::max(seconds[seconds.size() / 2], 1e-9);
-}
-
-const policy::Plan& fastest(std::span<const policy::Plan> plans, const MakeDriver& make,
-                            int n_vocab, const std::string& model, MachineRecord& trials) {
-  const policy::Plan* best = nullptr;
-  double best_speed = 0.0;
-  for (const policy::Plan& plan : plans) {
-    const std::string mode(policy::mode_key(plan.mode));
-    if (!known_speed(trials, model, mode)) {
-      const double speed = try_steps(*make(plan), n_vocab, plan.work.n_ctx);
-      trials.add_trial({model, mode, speed});
-    }
-    const double speed = *known_speed(trials, model, mode);
-    if (best && speed <= best_speed) continue;
-    best = &plan;
-    best_speed = speed;
-  }
-  return *best;
 }
 
 }  // namespace sluice::engine

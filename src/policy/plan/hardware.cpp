@@ -193,6 +193,7 @@ void set_ram(Hardware& hardware, std::string_view text) {
                nearest(kind, known_memories()), "? Or say cpu=60GB/s"));
   }
   hardware.cpu_gbps = memory->gbps * kCpuShare;
+  hardware.cpu_gops = 0.0;
   hardware.n_cores = memory->n_cores;
   hardware.cpu_source = cat("the table: ", memory->gbps, " GB/s x ", kCpuShare);
 }
@@ -259,6 +260,7 @@ double parse_microseconds(std::string_view text, std::string_view what) {
 
 Hardware parse_hardware(std::string_view text, const Hardware& base) {
   Hardware hardware = base;
+  hardware.vram_overhead = kCudaBytes;
   const std::string whole = normalised(text);
   bool is_first = true;
   for (const std::string_view item : split(whole, ',')) {
@@ -277,8 +279,9 @@ Hardware parse_hardware(std::string_view text, const Hardware& base) {
     is_first = false;
   }
   if (hardware.has_gpu() && (hardware.gpu_gbps == 0.0 || hardware.link_gbps == 0.0)) {
-    if (hardware.gpu_gbps == 0.0) hardware.gpu_gbps = kTypicalGpuGbps;
-    if (hardware.link_gbps == 0.0) hardware.link_gbps = kTypicalLinkGbps;
+    const MachineRates typical;
+    if (hardware.gpu_gbps == 0.0) hardware.gpu_gbps = typical.gpu_gbps;
+    if (hardware.link_gbps == 0.0) hardware.link_gbps = typical.link_gbps;
     hardware.gpu_source = "a typical card's, since nothing was said";
   }
   if (!(hardware.cpu_gbps > 0.0) || hardware.ram_free == 0) {

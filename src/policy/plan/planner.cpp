@@ -20,13 +20,8 @@ std::vector<Workload> workloads(const ModelShape& model, const Wishes& wishes) {
                 .k_type = wishes.k_type,
                 .v_type = wishes.v_type,
                 .prefill_chunk = wishes.prefill_chunk};
-  const bool is_auto = work.n_ctx == 0;
-  if (is_auto) work.n_ctx = std::min(model.n_ctx_train, kAutoContext);
+  if (work.n_ctx == 0) work.n_ctx = default_context(model.n_ctx_train);
   std::vector<Workload> all = {work};
-  while (is_auto && work.n_ctx > kLeastAutoContext) {
-    work.n_ctx = std::max(work.n_ctx / 2, kLeastAutoContext);
-    all.push_back(work);
-  }
   const int block = kv_block_elems(KvType::q8_0);
   const bool fits_blocks = std::ranges::all_of(model.layers, [&](const LayerShape& layer) {
     return layer.k_head_dim % block == 0 && layer.v_head_dim % block == 0;
@@ -61,10 +56,6 @@ std::vector<std::string> concessions(const ModelShape& model, const Wishes& wish
                                      const Scales& scales, const Workload& work,
                                      const Candidate& c) {
   std::vector<std::string> out;
-  const int comfortable = std::min(model.n_ctx_train, kAutoContext);
-  if (wishes.n_ctx == 0 && work.n_ctx < comfortable) {
-    out.push_back(cat("context ", work.n_ctx, " instead of ", comfortable, " (-c asks for more)"));
-  }
   if (work.k_type != wishes.k_type || work.v_type != wishes.v_type) {
     out.push_back(cat("KV cache of ", kv_type_name(KvType::q8_0)));
   }
@@ -174,6 +165,8 @@ std::string_view mode_key(Mode mode) {
                                               "cpu_experts", "cpu_only"};
   return kKeys[static_cast<size_t>(mode)];
 }
+
+int default_context(int n_ctx_train) { return std::min(n_ctx_train, 4096); }
 
 Plan make_plan(const ModelShape& model, const Hardware& hardware, const Wishes& wishes,
                const LocalityCurve& locality) {

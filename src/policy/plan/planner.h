@@ -3,9 +3,8 @@
 // person's wishes are constraints. The same input gives the same plan.
 //
 // The trunk comes first, then the KV cache for the asked context; what is left holds experts, which
-// are never booked to a layer. When not everything fits, it gives up in this order: context (where
-// it was left to us), KV precision (where that was allowed), expert slots, all slots (experts on
-// the CPU), trunk layers.
+// are never booked to a layer. When not everything fits, it gives up in this order: KV
+// precision (where that was allowed), expert slots, all slots (experts on the CPU), trunk layers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -44,7 +43,7 @@ struct Wishes {
                                     // experts, then upwards from the second; or
   std::vector<int> pinned;          // these
   std::optional<int64_t> n_slots;   // exactly so many
-  int n_ctx = 0;                    // of each sequence; 0: up to kAutoContext, as trained at most
+  int n_ctx = 0;                    // of each sequence; 0: default_context()
   int n_sequences = 1;
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
@@ -57,8 +56,8 @@ struct Wishes {
 // many times as fast: the cost model does not know better, and the CPU's way needs nothing held.
 constexpr double kSplitGain = 1.05;
 
-constexpr int kAutoContext = 32768;
-constexpr int kLeastAutoContext = 4096;
+// Tokens of a context that nobody asked for: as trained, 4096 at most.
+int default_context(int n_ctx_train);
 
 struct LayerPlan {
   bool on_gpu = false;  // its trunk, KV cache and state

@@ -11,11 +11,7 @@ namespace sluice::policy {
 namespace {
 
 CostModel cost_model(const Plan& plan, const Hardware& hardware) {
-  CostModel cost{.link_gbps = hardware.link_gbps,
-                 .cpu_gbps = hardware.cpu_gbps,
-                 .gpu_gbps = hardware.gpu_gbps,
-                 .handshake_us = hardware.handshake_us,
-                 .copy_interference = hardware.copy_interference};
+  CostModel cost{hardware};
   if (plan.mode == Mode::streamed) {  // the link does the CPU's part, and a copy takes all of it
     cost.cpu_gbps = hardware.link_gbps;
     cost.copy_interference = 1.0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/miss_split.h"
@@ -27,7 +29,8 @@ class Clock {
         link_(hardware.link_gbps * kGiga),
         cpu_(hardware.cpu_gbps * kGiga),
         gpu_ops_(gpu_ * kGpuOpsPerByte),
-        cpu_ops_(hardware.n_cores * kCpuCoreOps),
+        cpu_ops_(hardware.cpu_gops > 0.0 ? hardware.cpu_gops * kGiga
+                                         : hardware.n_cores * kCpuCoreOps),
         handshake_(hardware.handshake_us * 1e-6),
         interference_(hardware.copy_interference) {}
 
@@ -120,6 +123,36 @@ class Clock {
 
 LocalityCurve LocalityCurve::typical() {
   return LocalityCurve({{0.0625, 0.43}, {0.125, 0.63}, {0.188, 0.75}, {0.25, 0.83}, {0.375, 0.92}});
+}
+
+LocalityCurve LocalityCurve::of(const RoutingProfile& profile) {
+  constexpr int kPoints = 16;
+  const auto n_experts = static_cast<size_t>(profile.n_experts());
+  std::vector<float> rates = profile.rates();
+  std::vector<double> hits(kPoints, 0.0);  // sums over layers, by share
+  int n_layers = 0;
+  for (size_t first = 0; first < rates.size(); first += n_experts) {
+    const std::span<float> layer(rates.data() + first, n_experts);
+    std::ranges::sort(layer, std::greater());
+    const double all = std::accumulate(layer.begin(), layer.end(), 0.0);
+    if (all <= 0.0) continue;
+    ++n_layers;
+    for (int p = 1; p < kPoints; ++p) {
+      const double n = static_cast<double>(p) / kPoints * static_cast<double>(n_experts);
+      const auto whole = static_cast<size_t>(n);
+      double held =
+          std::accumulate(layer.begin(), layer.begin() + static_cast<int64_t>(whole), 0.0);
+      if (whole < n_experts) held += (n - std::floor(n)) * layer[whole];
+      hits[static_cast<size_t>(p)] += held / all;
+    }
+  }
+  CHECK(n_layers > 0);
+  std::vector<Point> points;
+  for (int p = 1; p < kPoints; ++p) {
+    points.push_back(
+        {static_cast<double>(p) / kPoints, std::min(hits[static_cast<size_t>(p)] / n_layers, 1.0)});
+  }
+  return LocalityCurve(points);
 }
 
 LocalityCurve::LocalityCurve(std::vector<Point> points) : points_(std::move(points)) {

@@ -8,6 +8,7 @@
 
 #include "policy/plan/hardware.h"
 #include "policy/plan/pricing.h"
+#include "policy/trace/routing_profile.h"
 
 namespace sluice::policy {
 
@@ -23,6 +24,11 @@ class LocalityCurve {
   // The best online policy on recorded Qwen3-30B-A3B routing (8 of 128 experts): 43, 63, 75, 83 and
   // 92 % at 6.25, 12.5, 18.8, 25 and 37.5 %. A profile of the user's own texts replaces it.
   static LocalityCurve typical();
+
+  // What the profile's own text would have hit, had the experts it used most been in VRAM from the
+  // start: the mean of its layers. A cache that follows the text does a little better. It has
+  // steps.
+  static LocalityCurve of(const RoutingProfile& profile);
 
   // Points strictly rising in `resident`, never falling in `hits`, all inside (0, 1).
   explicit LocalityCurve(std::vector<Point> points);
@@ -40,7 +46,8 @@ constexpr double kCpuLayerSeconds = 20e-6;
 // Operations/s that prefill reaches for each byte/s of memory rate: llama.cpp was measured at 64 T
 // with 4.3 TB/s (H200) and reported at 52 T with 1.8 TB/s (RTX 5090).
 constexpr double kGpuOpsPerByte = 25.0;
-// Operations/s of one CPU core in prefill: 0.12 T on two cores were measured with llama.cpp.
+// Operations/s of one CPU core in prefill, where nobody has measured: 0.12 T on two cores were
+// measured with llama.cpp.
 constexpr double kCpuCoreOps = 0.06e12;
 
 struct Speed {

@@ -7,21 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "base/machine.h"
 #include "policy/trace/routing.h"
 
 namespace sluice::policy {
 
-// Rates in GB/s of 10^9 bytes.
-struct CostModel {
-  double link_gbps = 25.0;
-  double cpu_gbps = 60.0;      // expert kernels of all cores
-  double gpu_gbps = 500.0;     // reading weights from VRAM
-  double handshake_us = 18.0;  // in every layer that has a miss
-
-  // Bytes that the CPU's workers cannot read for each byte that a copy reads beside them: both use
-  // the same memory bandwidth. Measured on three machines: 0.27, 0.41, 0.96.
-  double copy_interference = 0.4;
-
+// A machine, and how it goes about misses.
+struct CostModel : MachineRates {
   // Misses are copied before their layer goes on, and the GPU computes them; the CPU computes none.
   bool streams_misses = false;
 

@@ -1,24 +1,19 @@
-// What calibration measures on this machine: figures that can be true, in the time it was given,
-// and what is kept of them between starts.
+// What calibration measures on this machine: figures that can be true, and what is kept of them
+// between starts.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/machine/calibration.h"
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <cmath>
 #include <filesystem>
 
-#include "base/machine_fingerprint.h"
 #include "base/units.h"
-#include "engine/machine/measured_machine.h"
 #include "sluice/sluice.h"
-#include "support/sanitizers.h"
 #include "unit/engine/run_model.h"
 
 namespace sluice::engine::test {
 namespace {
-
-using sluice::test::kSanitized;
 
 backend::RamDeviceOptions device_with(uint64_t n_bytes, double link_gbps = 1.0) {
   return {.n_bytes = n_bytes, .link_gbps = link_gbps, .before_copy = {}};
@@ -35,61 +30,36 @@ model_file::SynthOptions large_options() {
   return o;
 }
 
-void expect_plausible(const MachineRecord& record) {
-  for (const double rate : {record.link_gbps, record.cpu_gbps, record.device_gbps,
-                            record.both_link_gbps, record.both_cpu_gbps}) {
-    EXPECT_GT(rate, 1e-3);
-    EXPECT_LT(rate, 1e4);
+void expect_plausible(const MachineRates& rates) {
+  for (const double rate : {rates.link_gbps, rates.cpu_gbps, rates.gpu_gbps}) {
+    EXPECT_TRUE(std::isfinite(rate) && rate > 0.0) << rate;
   }
-  EXPECT_GE(record.handshake_us, 0.0);
-  EXPECT_LT(record.handshake_us, 1e5);
+  EXPECT_TRUE(std::isfinite(rates.handshake_us) && rates.handshake_us >= 0.0);
+  EXPECT_GE(rates.copy_interference, 0.0);
+  EXPECT_LE(rates.copy_interference, 1.0);
 }
 
-struct Timed {
-  MachineRecord record;
-  double seconds = 0.0;
-};
-
-Timed calibrate_timed(const model::Model& model, backend::RamDevice& device) {
-  ThreadPool threads(2);
-  const auto start = std::chrono::steady_clock::now();
-  Timed timed{calibrate(model, device, threads)};
-  timed.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return timed;
-}
-
-// The machine may be busy with something else, once or twice.
-template <typename Attempt>
-void expect_within_three(const Attempt& attempt) {
-  for (int i = 0; i < 2; ++i) {
-    if (attempt()) return;
-  }
-  EXPECT_TRUE(attempt());
-}
-
-TEST(Calibration, TakesLessThanThreeSecondsAndGivesAllMemoryBack) {
+TEST(Calibration, GivesAllMemoryBack) {
   const OpenModel tiny("qwen2moe", "Q4_K"), large(large_options());
+  ThreadPool threads(2);
   for (const OpenModel* model : {&tiny, &large}) {
-    expect_within_three([&] {
-      backend::RamDevice device(device_with(256 * kMiB));
-      const auto [record, seconds] = calibrate_timed(**model, device);
-      expect_plausible(record);
-      EXPECT_EQ(device.free_bytes(), 256 * kMiB);
-      EXPECT_EQ(device.pinned_bytes(), 0u);
-      return kSanitized || seconds < 3.0;
-    });
+    backend::RamDevice device(device_with(256 * kMiB));
+    expect_plausible(calibrate(**model, device, threads));
+    EXPECT_EQ(device.free_bytes(), 256 * kMiB);
+    EXPECT_EQ(device.pinned_bytes(), 0u);
   }
 }
 
-TEST(Calibration, TheLinkIsAsFastAsTheDeviceWasTold) {
+// A copy ends no sooner than the link allows, however busy the machine is; how much later is for
+// bench/calibration.
+TEST(Calibration, TheLinkIsNoFasterThanTheDeviceWasTold) {
   const OpenModel model("qwen3moe", "Q8_0");
   ThreadPool threads(2);
   for (const double told : {0.25, 2.0}) {
-    expect_within_three([&] {
-      backend::RamDevice device(device_with(256 * kMiB, told));
-      const double link = calibrate(*model, device, threads, 1.0).link_gbps;
-      return kSanitized ? link > 0.0 : std::abs(link / told - 1.0) < 0.25;
-    });
+    backend::RamDevice device(device_with(256 * kMiB, told));
+    const double link = calibrate(*model, device, threads, 0.5).link_gbps;
+    EXPECT_GT(link, 0.0);
+    EXPECT_LE(link, told);
   }
 }
 
@@ -107,12 +77,11 @@ TEST(Calibration, WhatADeviceHasNoRoomForIsNotMeasured) {
   const OpenModel model(large_options());
   ThreadPool threads(2);
   backend::RamDevice none(device_with(0));
-  const MachineRecord without_memory = calibrate(*model, none, threads, 0.2);
+  const MachineRates without_memory = calibrate(*model, none, threads, 0.2);
   EXPECT_GT(without_memory.cpu_gbps, 0.0);
   EXPECT_EQ(without_memory.link_gbps, 0.0);
-  EXPECT_EQ(without_memory.both_link_gbps, 0.0);
-  EXPECT_EQ(without_memory.both_cpu_gbps, 0.0);
-  EXPECT_EQ(without_memory.device_gbps, 0.0);
+  EXPECT_EQ(without_memory.copy_interference, -1.0);
+  EXPECT_EQ(without_memory.gpu_gbps, 0.0);
 
   // Room for three experts, where four are used.
   backend::RamDevice small(device_with(5 * kMiB / 2 + 2 * kMiB));
@@ -121,7 +90,7 @@ TEST(Calibration, WhatADeviceHasNoRoomForIsNotMeasured) {
   backend::RamDeviceOptions options = device_with(64 * kMiB);
   options.pin_limit = 0;
   backend::RamDevice unpinned(options);
-  const MachineRecord without_pinned = calibrate(*model, unpinned, threads, 0.2);
+  const MachineRates without_pinned = calibrate(*model, unpinned, threads, 0.2);
   EXPECT_GT(without_pinned.cpu_gbps, 0.0);
   EXPECT_EQ(without_pinned.link_gbps, 0.0);
   EXPECT_EQ(without_pinned.handshake_us, 0.0);
@@ -138,97 +107,37 @@ TEST(Calibration, AFaultOfTheDeviceIsNotAFigure) {
   EXPECT_EQ(device.free_bytes(), 64 * kMiB);
 }
 
-struct KeptMachine : testing::Test {
-  MachineRecord start(ThreadPool& threads) {
-    return measured_machine(path, *model, device, threads, warnings);
-  }
-
-  OpenModel model{"qwen3moe", "Q8_0"};
-  backend::RamDevice device{device_with(64 * kMiB)};
-  ThreadPool all{0}, one{1};
-  TempDir dir;
-  std::string path = dir / "folder/machine";
-  std::vector<std::string> warnings;
-};
-
-TEST_F(KeptMachine, IsMeasuredOnce) {
-  const MachineRecord first = start(all);
-  expect_plausible(first);
-  expect_contains(first.fingerprint, device.name());
-  // No two measurements are alike in all digits of six figures.
-  EXPECT_EQ(start(all), first);
-  EXPECT_TRUE(warnings.empty()) << warnings.front();
-  EXPECT_EQ(measured_cpu_gbps(path), first.cpu_gbps);
-  EXPECT_EQ(measured_cpu_gbps(dir / "nothing"), 0.0);
-}
-
-TEST_F(KeptMachine, IsMeasuredAgainWhenItIsAnother) {
-  const MachineRecord other{
-      .fingerprint = machine_fingerprint("", 7, device.name()), .cpu_gbps = 12.5, .trials = {}};
-  other.save(path);
-  EXPECT_EQ(measured_cpu_gbps(path), 0.0);
-  const MachineRecord measured = start(one);
-  expect_plausible(measured);
-  EXPECT_NE(measured.fingerprint, other.fingerprint);
-  std::string warning;
-  EXPECT_EQ(MachineRecord::load(path, measured.fingerprint, &warning), measured);
-  EXPECT_TRUE(warnings.empty()) << warnings.front();
-}
-
-TEST_F(KeptMachine, WhatCannotBeReadOrKeptIsAWarning) {
-  std::filesystem::create_directories(path);
-  expect_plausible(start(all));
-  ASSERT_EQ(warnings.size(), 2u);
-  expect_contains(warnings[0], "machine: ");
-  expect_contains(warnings[1], "what was measured on this machine is not kept: ");
-}
-
 TEST(UseMeasured, ReplacesWhatWasMeasuredAlone) {
-  policy::Hardware hardware;
-  hardware.cpu_gbps = 60.0;
-  hardware.gpu_gbps = 400.0;
-  hardware.link_gbps = 25.0;
-  hardware.cpu_source = hardware.gpu_source = "described";
-  use_measured({}, hardware);
-  EXPECT_EQ(hardware.cpu_gbps, 60.0);
-  EXPECT_EQ(hardware.gpu_gbps, 400.0);
-  EXPECT_EQ(hardware.link_gbps, 25.0);
-  EXPECT_EQ(hardware.handshake_us, 18.0);
-  EXPECT_EQ(hardware.copy_interference, 0.4);
-  EXPECT_EQ(hardware.cpu_source, "described");
-  EXPECT_EQ(hardware.gpu_source, "described");
+  Machine machine;
+  machine.cpu_source = machine.gpu_source = "described";
+  use_measured(unmeasured_rates(), machine);
+  EXPECT_EQ(static_cast<MachineRates&>(machine), MachineRates());
+  EXPECT_EQ(machine.cpu_source, "described");
+  EXPECT_EQ(machine.gpu_source, "described");
 
-  MachineRecord record{.link_gbps = 20.0,
-                       .cpu_gbps = 50.0,
-                       .device_gbps = 300.0,
-                       .both_link_gbps = 16.0,
-                       .both_cpu_gbps = 42.0,
-                       .handshake_us = 7.0};
-  use_measured(record, hardware);
-  EXPECT_EQ(hardware.cpu_gbps, 50.0);
-  EXPECT_EQ(hardware.gpu_gbps, 300.0);
-  EXPECT_EQ(hardware.link_gbps, 20.0);
-  EXPECT_EQ(hardware.handshake_us, 7.0);
-  EXPECT_EQ(hardware.copy_interference, 0.5);
-  EXPECT_EQ(hardware.cpu_source, "measured");
-  EXPECT_EQ(hardware.gpu_source, "measured");
-
-  record.both_cpu_gbps = 55.0;
-  use_measured(record, hardware);
-  EXPECT_EQ(hardware.copy_interference, 0.0);
-  record.both_cpu_gbps = 10.0;
-  use_measured(record, hardware);
-  EXPECT_EQ(hardware.copy_interference, 1.0);
+  const MachineRates rates{.link_gbps = 20.0,
+                           .cpu_gbps = 50.0,
+                           .gpu_gbps = 300.0,
+                           .handshake_us = 7.0,
+                           .copy_interference = 0.0,
+                           .cpu_gops = 90.0};
+  use_measured(rates, machine);
+  EXPECT_EQ(static_cast<MachineRates&>(machine), rates);
+  EXPECT_EQ(machine.cpu_source, "measured");
+  EXPECT_EQ(machine.gpu_source, "measured");
 }
 
 // As a user meets it: the first start measures, the second one knows, and a described machine is
 // believed.
-TEST_F(KeptMachine, ASessionPlansWithWhatWasMeasured) {
+TEST(Calibration, ASessionPlansWithWhatWasMeasured) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  const TempDir dir;
+  const std::string path = dir / "folder/machine";
   const Model loaded = Model::load(model.path(), {.n_threads = 2});
   SessionOptions options{.n_ctx = 64};
   options.device.kind = DeviceKind::sim;
-  options.device.sim.vram_bytes = 64 * kMiB;
-  options.device.sim.link_gbps = 1.0;
+  options.device.sim.machine.vram_free = 64 * kMiB;
+  options.device.sim.machine.link_gbps = 1.0;
   const double assumed = Session(loaded, options).placement().predicted_decode;
   options.device.machine_path = path;
   options.device.least_measured_bytes = 0;
@@ -244,6 +153,15 @@ TEST_F(KeptMachine, ASessionPlansWithWhatWasMeasured) {
   EXPECT_EQ(gguf::test::read_file(path), kept);
   EXPECT_EQ(again.placement().predicted_decode, measured);
   EXPECT_TRUE(again.placement().warnings.empty()) << again.placement().warnings.front();
+
+  // What cannot be read or kept is a warning, and is measured all the same.
+  std::filesystem::remove(path);
+  std::filesystem::create_directories(path);
+  const PlacementInfo unkept = Session(loaded, options).placement();
+  ASSERT_GE(unkept.warnings.size(), 2u);
+  expect_contains(unkept.warnings[0], "machine: ");
+  expect_contains(unkept.warnings[1], "what was measured on this machine is not kept: ");
+  EXPECT_NE(unkept.predicted_decode, assumed);
 }
 
 }  // namespace

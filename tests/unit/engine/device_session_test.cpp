@@ -6,9 +6,6 @@
 
 #include <fstream>
 
-#include "backend/ram/ram_device.h"
-#include "base/machine_fingerprint.h"
-#include "engine/machine/machine_record.h"
 #include "sluice/sluice.h"
 #include "unit/engine/run_model.h"
 
@@ -25,9 +22,10 @@ struct DeviceSession : testing::Test {
     const policy::Placement none{2, {0, 0}, 0, 0.0};
     DeviceOptions d;
     d.kind = DeviceKind::sim;
-    d.sim.vram_bytes = policy::price(shape, work, none).vram.total() +
-                       static_cast<uint64_t>(share * static_cast<double>(shape.expert_bytes()));
-    d.sim.link_gbps = 10.0;
+    d.sim.machine.vram_free =
+        policy::price(shape, work, none).vram.total() +
+        static_cast<uint64_t>(share * static_cast<double>(shape.expert_bytes()));
+    d.sim.machine.link_gbps = 10.0;
     d.moe = ExpertPlace::cache;
     return d;
   }
@@ -88,7 +86,7 @@ TEST_F(DeviceSession, SaysWhatBecameOfTheWishes) {
   EXPECT_GT(cpu.placement().predicted_decode, 0.0);
   EXPECT_EQ(Session(model, {.n_ctx = 64}).placement().mode, "");
   d = device(0.0);
-  d.sim.vram_bytes = 1000;  // no room for anything: still an answer, by the CPU
+  d.sim.machine.vram_free = 1000;  // no room for anything: still an answer, by the CPU
   d.moe = ExpertPlace::automatic;
   Session tiny(model, {.n_ctx = 64, .device = d});
   EXPECT_EQ(tiny.placement().mode_key, "cpu_only");
@@ -122,7 +120,7 @@ TEST_F(DeviceSession, AVirtualClockGivesTheSameTimesInEveryRun) {
   const auto seconds = [&](double link_gbps) {
     DeviceOptions d = device(0.3);
     d.sim.is_virtual = true;
-    d.sim.link_gbps = link_gbps;
+    d.sim.machine.link_gbps = link_gbps;
     d.link_share = 1.0;
     Session session(model, {.n_ctx = 64, .prefill_chunk = 1, .device = d});
     append(session);
@@ -196,8 +194,8 @@ TEST_F(DeviceSession, WaysThatAreTooCloseToTellAreTried) {
   d.n_gpu_layers = 2;
   d.n_cpu_moe = 1;  // or all would be resident
   d.sim.is_virtual = true;
-  d.sim.cpu_gbps = d.sim.device_gbps = 400.0;
-  d.sim.handshake_us = 0.1;
+  d.sim.machine.cpu_gbps = d.sim.machine.gpu_gbps = 400.0;
+  d.sim.machine.handshake_us = 0.1;
   Session session(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
   expect_contains(session.placement().reason, "ways that were tried");
   EXPECT_EQ(session.n_tokens(), 0);
@@ -205,40 +203,6 @@ TEST_F(DeviceSession, WaysThatAreTooCloseToTellAreTried) {
   d.moe = ExpertPlace::cache;
   Session settled(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
   EXPECT_EQ(settled.placement().reason.find("tried"), std::string::npos);
-}
-
-TEST_F(DeviceSession, WhatWasTriedIsKeptForTheNextStart) {
-  const TempDir dir;
-  DeviceOptions d = device(0.5);
-  d.moe = ExpertPlace::automatic;
-  d.n_gpu_layers = 2;
-  d.n_cpu_moe = 1;
-  d.machine_path = dir / "machine";
-  d.least_measured_bytes = 0;
-  const std::string name =
-      backend::RamDevice({.n_bytes = d.sim.vram_bytes, .link_gbps = 10.0, .before_copy = {}})
-          .name();
-  MachineRecord measured{.fingerprint = machine_fingerprint("", 2, name),
-                         .link_gbps = 10.0,
-                         .cpu_gbps = 10.0,
-                         .device_gbps = 10.0,
-                         .handshake_us = 0.1};
-  measured.save(d.machine_path);
-  const auto speeds = [&] {
-    return measured_speeds(d.machine_path, d.sim, 2, model.info().name, model.info().file_bytes);
-  };
-  EXPECT_TRUE(speeds().empty());
-  std::string mode;
-  {
-    Session first(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
-    mode = first.placement().mode_key;
-  }
-  const std::vector<MeasuredSpeed> kept = speeds();
-  ASSERT_GE(kept.size(), 2u);
-  EXPECT_EQ(std::ranges::max_element(kept, {}, &MeasuredSpeed::decode)->mode_key, mode);
-  Session second(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
-  EXPECT_EQ(second.placement().mode_key, mode);
-  EXPECT_EQ(speeds().size(), kept.size());
 }
 
 }  // namespace

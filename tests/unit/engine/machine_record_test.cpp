@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/machine_fingerprint.h"
 #include "support/error_of.h"
 #include "support/temp_dir.h"
 
@@ -13,18 +14,21 @@ namespace {
 
 using test::TempDir;
 
-const std::string kMachine = "Some CPU, 16 cores, 62 GiB, Some GPU";
-
 MachineRecord some_record() {
-  return {.fingerprint = kMachine,
-          .link_gbps = 25.1,
-          .cpu_gbps = 1.0 / 3.0,  // needs all digits
-          .device_gbps = 800.0,
-          .both_link_gbps = 0.0,
-          .both_cpu_gbps = 41.25,
-          .handshake_us = 17.5,
-          .trials = {{model_key("Qwen3  30B A3B\n(mine)", 18'632'000'000), "cache", 31.25},
-                     {model_key("", 5), "cpu", 1e-3}}};
+  MachineRecord record = MachineRecord::of_this_machine();
+  record.devices = {{"Some GPU, 8 GiB",
+                     16,
+                     {.link_gbps = 25.1,
+                      .cpu_gbps = 1.0 / 3.0,  // needs all digits
+                      .gpu_gbps = 800.0,
+                      .handshake_us = 17.5,
+                      .copy_interference = 0.0,
+                      .cpu_gops = 120.0}},
+                    {"CPU", 2, unmeasured_rates()}};
+  record.models = {{model_key("Qwen3  30B A3B\n(mine)", 18'632'000'000), 2, 8.5, 0.0}};
+  record.trials = {{model_key("Qwen3", 18) + "; context 64", "cache", 31.25},
+                   {model_key("", 5), "cpu", 1e-3}};
+  return record;
 }
 
 std::string saved_text() {
@@ -38,7 +42,8 @@ std::string machine_warning_for(const std::string& text) {
   const TempDir dir;
   ::sluice::test::write_file(dir / "machine", text);
   std::string warning;
-  EXPECT_FALSE(MachineRecord::load(dir / "machine", kMachine, &warning)) << text;
+  EXPECT_EQ(MachineRecord::load(dir / "machine", &warning), MachineRecord::of_this_machine())
+      << text;
   const std::string prefix = (dir / "machine") + ": ";
   EXPECT_TRUE(warning.starts_with(prefix)) << warning << " for " << text;
   EXPECT_EQ(warning.find('\n'), std::string::npos) << warning;
@@ -57,25 +62,41 @@ TEST(MachineRecord, WhatWasSavedComesBack) {
   const TempDir dir;
   some_record().save(dir / "folder/machine");
   std::string warning;
-  EXPECT_EQ(MachineRecord::load(dir / "folder/machine", kMachine, &warning), some_record());
+  EXPECT_EQ(MachineRecord::load(dir / "folder/machine", &warning), some_record());
   EXPECT_EQ(warning, "");
 }
 
 TEST(MachineRecord, IsTextThatPeopleCanRead) {
   EXPECT_EQ(saved_text(),
-            "sluice-machine 1\nfingerprint Some CPU, 16 cores, 62 GiB, Some GPU\nlink_gbps 25.1\n"
-            "cpu_gbps 0.3333333333333333\ndevice_gbps 800\nboth_link_gbps 0\nboth_cpu_gbps 41.25\n"
-            "handshake_us 17.5\ntrial 31.25 cache Qwen3  30B A3B (mine), 18632000000 bytes\n"
-            "trial 0.001 cpu , 5 bytes\nend\n");
+            cat("sluice-machine 2\nhost ", machine_fingerprint(""),
+                "\ndevice 16 Some GPU, 8 GiB\nlink_gbps 25.1\ncpu_gbps 0.3333333333333333\n"
+                "gpu_gbps 800\nhandshake_us 17.5\ncopy_interference 0\ncpu_gops 120\n"
+                "device 2 CPU\nmodel 8.5 0 2 Qwen3  30B A3B (mine), 18632000000 bytes\n"
+                "trial 31.25 cache Qwen3, 18 bytes; context 64\ntrial 0.001 cpu , 5 bytes\nend\n"));
 }
 
-TEST(MachineRecord, AnotherMachinesRecordIsLeftOutWithoutAWord) {
+TEST(MachineRecord, AnotherMachinesRecordAndAnOlderVersionsAreLeftOutWithoutAWord) {
   const TempDir dir;
+  const auto loaded = [&] {
+    std::string warning;
+    const MachineRecord record = MachineRecord::load(dir / "machine", &warning);
+    EXPECT_EQ(warning, "");
+    return record;
+  };
+  const MachineRecord nothing = MachineRecord::of_this_machine();
+  EXPECT_EQ(loaded(), nothing) << "there is no file";
+  MachineRecord other = some_record();
+  other.host += " Ti";
+  other.save(dir / "machine");
+  EXPECT_EQ(loaded(), nothing);
+  ::sluice::test::write_file(dir / "machine",
+                             "sluice-machine 1\nfingerprint Some CPU, 16 cores, 62 GiB, Some GPU\n"
+                             "link_gbps 25.1\ncpu_gbps 0.3\ndevice_gbps 800\nboth_link_gbps 0\n"
+                             "both_cpu_gbps 41.25\nhandshake_us 17.5\ntrial 31 cache m, 5 bytes\n"
+                             "end\n");
+  EXPECT_EQ(loaded(), nothing);
   some_record().save(dir / "machine");
-  std::string warning;
-  EXPECT_FALSE(MachineRecord::load(dir / "machine", kMachine + " Ti", &warning));
-  EXPECT_FALSE(MachineRecord::load(dir / "none", kMachine, &warning));
-  EXPECT_EQ(warning, "");
+  EXPECT_EQ(loaded(), some_record()) << "it is replaced";
 }
 
 TEST(MachineRecord, EveryTruncationIsAWarning) {
@@ -88,12 +109,16 @@ TEST(MachineRecord, EveryTruncationIsAWarning) {
 
 TEST(MachineRecord, WhatItDoesNotKnowIsAWarning) {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {"sluice-machine 1", "sluice-machine 2"},
-      {"sluice-machine 1",
+      {"sluice-machine 2", "sluice-machine 3"},
+      {"sluice-machine 2",
        "\x7f"
        "ELF"},
-      {"fingerprint Some CPU, 16 cores, 62 GiB, Some GPU", "fingerprint "},
-      {"link_gbps 25.1\n", ""},
+      {"host ", "hosts "},
+      {"device 16 Some GPU, 8 GiB", "device "},
+      {"device 16 Some GPU, 8 GiB", "device 16"},
+      {"device 16 Some GPU, 8 GiB", "device many Some GPU"},
+      {"device 16 Some GPU, 8 GiB", "device 5000 Some GPU"},
+      {"model 8.5 0 2 Qwen3", "model 8.5 0 Qwen3"},
       {"link_gbps 25.1", "link_gbps"},
       {"link_gbps 25.1", "link_gbps\t25.1"},
       {"link_gbps 25.1", "link_gbpsx 25.1"},
@@ -110,11 +135,11 @@ TEST(MachineRecord, WhatItDoesNotKnowIsAWarning) {
   for (const auto& [from, to] : cases) {
     EXPECT_TRUE(machine_warning_for(with(from, to)).ends_with("; starting without it")) << to;
   }
-  EXPECT_EQ(machine_warning_for(with("sluice-machine 1", "sluice-machine 2")),
-            "has the line 'sluice-machine 2'; expected 'sluice-machine 1'; starting without it");
+  EXPECT_EQ(machine_warning_for(with("sluice-machine 2", "sluice-machine 3")),
+            "has the line 'sluice-machine 3'; expected 'sluice-machine 2'; starting without it");
   EXPECT_EQ(machine_warning_for(std::string(2'000'000, 'x')),
             "is larger than 1.00 MiB; starting without it");
-  machine_warning_for(with("sluice-machine 1", std::string(1000, '\0')));
+  machine_warning_for(with("sluice-machine 2", std::string(1000, '\0')));
 }
 
 TEST(MachineRecord, NumbersThatNoMachineHasAreAWarning) {
@@ -129,15 +154,37 @@ TEST(MachineRecord, NumbersThatNoMachineHasAreAWarning) {
             "without it");
 }
 
-TEST(MachineRecord, ANewTrialTakesThePlaceOfTheOlderOne) {
+TEST(MachineRecord, WhatIsNewTakesThePlaceOfTheOlderAlone) {
   MachineRecord record;
-  record.add_trial({"a", "cache", 1.0});
-  record.add_trial({"a", "cpu", 2.0});
-  record.add_trial({"b", "cache", 3.0});
-  record.add_trial({"a", "cache", 4.0});
-  const std::vector<TrialRecord> expected = {
+  record.add(TrialRecord{"a", "cache", 1.0});
+  record.add(TrialRecord{"a", "cpu", 2.0});
+  record.add(TrialRecord{"b", "cache", 3.0});
+  record.add(TrialRecord{"a", "cache", 4.0});
+  const std::vector<TrialRecord> trials = {
       {"a", "cpu", 2.0}, {"b", "cache", 3.0}, {"a", "cache", 4.0}};
-  EXPECT_EQ(record.trials, expected);
+  EXPECT_EQ(record.trials, trials);
+
+  const auto rates = [](double link) {
+    MachineRates all = unmeasured_rates();
+    all.link_gbps = link;
+    return all;
+  };
+  record.add(DeviceRates{"X", 2, rates(1.0)});
+  record.add(DeviceRates{"Y", 2, rates(2.0)});
+  record.add(DeviceRates{"X", 1, rates(3.0)});  // other threads, another measurement
+  record.add(DeviceRates{"X", 2, rates(4.0)});
+  EXPECT_EQ(record.devices.size(), 3u);
+  EXPECT_EQ(record.device("X", 2)->rates.link_gbps, 4.0);
+  EXPECT_EQ(record.device("X", 1)->rates.link_gbps, 3.0);
+  EXPECT_EQ(record.device("Y", 2)->rates.link_gbps, 2.0);
+  EXPECT_EQ(record.device("Y", 1), nullptr);
+  EXPECT_EQ(record.trials, trials) << "and trials stay";
+
+  record.add(ModelRates{"m", 2, 8.0, 100.0});
+  record.add(ModelRates{"n", 2, 9.0, 110.0});
+  EXPECT_EQ(record.model("m", 2)->cpu_gbps, 8.0);
+  EXPECT_EQ(record.model("another", 2)->cpu_gbps, 9.0) << "the newest speaks for those unknown";
+  EXPECT_EQ(record.model("m", 1), nullptr);
 }
 
 TEST(MachineRecord, ASaveThatFailsLeavesTheOlderFile) {
@@ -145,7 +192,7 @@ TEST(MachineRecord, ASaveThatFailsLeavesTheOlderFile) {
   some_record().save(dir / "machine");
   std::filesystem::create_symlink("/dev/full", dir / "machine.partial");
   MachineRecord newer = some_record();
-  newer.link_gbps = 50.0;
+  newer.devices[0].rates.link_gbps = 50.0;
   const auto save = [&] { newer.save(dir / "machine"); };
   EXPECT_NE(test::error_of(Errc::bad_file, save).find("No space left"), std::string::npos);
   EXPECT_EQ(::sluice::test::read_file(dir / "machine"), saved_text());

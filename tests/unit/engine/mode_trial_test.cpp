@@ -1,11 +1,10 @@
-// Plans that are tried: the fastest wins, what was tried once is not tried again, and the sequence
-// is empty afterwards.
-// SPDX-License-Identifier: Apache-2.0
+// Plans that are tried: how fast a driver's steps are, token by token of a text; its sequence is
+// empty afterwards. SPDX-License-Identifier: Apache-2.0
 #include "engine/machine/mode_trial.h"
 
 #include <gtest/gtest.h>
 
-#include <map>
+#include <algorithm>
 
 namespace sluice::engine::test {
 namespace {
@@ -34,55 +33,35 @@ class TimedDriver final : public StepDriver {
   RoutingLog log_{1, 1, 1};
 };
 
-policy::Plan plan_of(policy::Mode mode) {
-  policy::Plan plan;
-  plan.mode = mode;
-  plan.work.n_ctx = 64;
-  return plan;
+model::Config config() {
+  model::Config config;
+  config.n_layers = 2;
+  config.n_experts = 8;
+  config.n_experts_used = 2;
+  return config;
 }
 
-struct ModeTrial : testing::Test {
-  const policy::Plan& choose() {
-    return fastest(
-        plans,
-        [&](const policy::Plan& plan) {
-          ++n_tried;
-          return std::make_unique<TimedDriver>(step_seconds.at(plan.mode));
-        },
-        100, "model", record);
+TEST(ModeTrial, TakesTheMedianOfStepsSinceSlowOnesAreNoise) {
+  TextRouting text(config(), nullptr);
+  TimedDriver driver(0.01);
+  EXPECT_NEAR(try_steps(driver, text, 100, 64), 100.0, 1e-6);
+}
+
+TEST(ModeTrial, AShortContextIsNoObstacle) {
+  TextRouting text(config(), nullptr);
+  TimedDriver driver(0.01);
+  EXPECT_NEAR(try_steps(driver, text, 100, 1), 100.0, 1e-6);
+}
+
+// Every step is the next token of the text: as many as there are steps.
+TEST(ModeTrial, GoesThroughTheText) {
+  TextRouting text(config(), nullptr), beside(config(), nullptr);
+  TimedDriver driver(0.01);
+  try_steps(driver, text, 100, 20);
+  for (int i = 0; i < 19; ++i) beside.next_token();
+  for (const int layer : {0, 1}) {
+    EXPECT_TRUE(std::ranges::equal(text.experts(LayerId(layer)), beside.experts(LayerId(layer))));
   }
-
-  std::vector<policy::Plan> plans = {plan_of(policy::Mode::expert_cache),
-                                     plan_of(policy::Mode::streamed),
-                                     plan_of(policy::Mode::cpu_experts)};
-  std::map<policy::Mode, double> step_seconds = {{policy::Mode::expert_cache, 0.02},
-                                                 {policy::Mode::streamed, 0.01},
-                                                 {policy::Mode::cpu_experts, 0.03}};
-  MachineRecord record;
-  int n_tried = 0;
-};
-
-TEST_F(ModeTrial, TheFastestWinsWhateverWasForecast) {
-  EXPECT_EQ(choose().mode, policy::Mode::streamed);
-  EXPECT_EQ(n_tried, 3);
-  ASSERT_EQ(record.trials.size(), 3u);
-  EXPECT_EQ(record.trials[1].mode, "streamed");
-  EXPECT_NEAR(record.trials[1].tokens_per_second, 100.0, 1e-6);  // the median: slow steps are noise
-}
-
-TEST_F(ModeTrial, WhatIsKnownIsNotTriedAgain) {
-  choose();
-  step_seconds[policy::Mode::cpu_experts] = 0.001;
-  EXPECT_EQ(choose().mode, policy::Mode::streamed);
-  EXPECT_EQ(n_tried, 3);
-  record.trials.erase(record.trials.begin() + 2);  // as if that mode had never been tried
-  EXPECT_EQ(choose().mode, policy::Mode::cpu_experts);
-  EXPECT_EQ(n_tried, 4);
-}
-
-TEST_F(ModeTrial, AShortContextIsNoObstacle) {
-  for (policy::Plan& plan : plans) plan.work.n_ctx = 1;
-  EXPECT_EQ(choose().mode, policy::Mode::streamed);
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ std::vector<CostModel> machines() {
   std::vector<CostModel> all;
   for (const double link : {6.5, 12.0, 25.0, 52.0}) {
     for (const double cpu : {20.0, 60.0, 120.0}) {
-      all.push_back({.link_gbps = link, .cpu_gbps = cpu});
+      all.push_back({{.link_gbps = link, .cpu_gbps = cpu}});
     }
   }
   return all;

@@ -75,8 +75,9 @@ TEST(Hardware, IsAsTheBaseInWhatIsNotSaid) {
 
 TEST(Hardware, GetsTypicalRatesForAGpuWithoutThemAndSaysSo) {
   const Hardware h = parse("vram=12GiB");
-  EXPECT_DOUBLE_EQ(h.gpu_gbps, kTypicalGpuGbps);
-  EXPECT_DOUBLE_EQ(h.link_gbps, kTypicalLinkGbps);
+  EXPECT_DOUBLE_EQ(h.gpu_gbps, MachineRates().gpu_gbps);
+  EXPECT_DOUBLE_EQ(h.link_gbps, MachineRates().link_gbps);
+  EXPECT_EQ(h.vram_overhead, kCudaBytes);
   EXPECT_TRUE(says(h.gpu_source, {"typical"}));
 }
 

@@ -54,6 +54,7 @@ inline ModelShape qwen3_30b() {
 inline Hardware desktop() {
   Hardware h;
   h.vram_free = 12 * kGiB;
+  h.vram_overhead = kCudaBytes;
   h.ram_free = 60 * kGiB;
   h.gpu_gbps = 400.0;
   h.link_gbps = 25.0;

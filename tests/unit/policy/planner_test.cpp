@@ -91,7 +91,7 @@ TEST(Planner, KeepsEverythingInVramThatHasRoomForIt) {
   h.vram_free = 24 * kGiB;
   const Plan plan = make_plan(qwen3_30b(), h, {});
   EXPECT_EQ(plan.mode, Mode::all_resident);
-  EXPECT_EQ(plan.work.n_ctx, 32768);
+  EXPECT_EQ(plan.work.n_ctx, 4096);
   EXPECT_EQ(total_slots(plan), 48 * 128);
   EXPECT_EQ(plan.price.host.experts, 0u);
   EXPECT_EQ(plan.holding, HostHolding::pageable);
@@ -102,19 +102,18 @@ TEST(Planner, RunsOnTheCpuAloneWithoutAGpu) {
   const Plan plan = make_plan(qwen3_30b(), without_gpu(), {});
   EXPECT_EQ(plan.mode, Mode::cpu_only);
   EXPECT_EQ(plan.price.vram.total(), 0u);
-  EXPECT_EQ(plan.work.n_ctx, 32768);
+  EXPECT_EQ(plan.work.n_ctx, 4096);
   EXPECT_EQ(plan.holding, HostHolding::pageable);
   EXPECT_EQ(plan.reason, "no other way is possible");
   EXPECT_EQ(plan.forecast(Mode::expert_cache).obstacle, "is excluded: there is no GPU");
 }
 
 // From 24 GiB down, each concession comes after the one before it and never goes away again.
-TEST(Planner, GivesUpContextThenKvPrecisionThenSlotsThenAllSlotsThenTrunkLayers) {
+TEST(Planner, GivesUpKvPrecisionThenSlotsThenAllSlotsThenTrunkLayers) {
   const ModelShape model = qwen3_30b();
   Wishes wishes;
   wishes.may_quantise_kv = true;
-  const char* const order[] = {"context", "KV cache", "experts in VRAM", "all experts",
-                               "trunk layers"};
+  const char* const order[] = {"KV cache", "experts in VRAM", "all experts", "trunk layers"};
   std::vector<std::string> seen;
   for (uint64_t mib = 24 * 1024; mib >= 700; mib -= 20) {
     Hardware h = desktop();
@@ -138,7 +137,7 @@ TEST(Planner, GivesUpContextThenKvPrecisionThenSlotsThenAllSlotsThenTrunkLayers)
     }
     seen = now;
   }
-  EXPECT_EQ(seen, (std::vector<std::string>{"context", "KV cache", "all experts", "trunk layers"}));
+  EXPECT_EQ(seen, (std::vector<std::string>{"KV cache", "all experts", "trunk layers"}));
 }
 
 TEST(Planner, QuantisesKvOnlyWhereThatIsAllowed) {
@@ -193,7 +192,6 @@ TEST(Planner, ObeysTheWishedMode) {
   wishes.moe = MoeWish::cpu;
   Plan plan = make_plan(qwen3_30b(), desktop(), wishes);
   EXPECT_EQ(plan.mode, Mode::cpu_experts);
-  EXPECT_EQ(plan.work.n_ctx, 32768);  // there is room for it beside the trunk
   EXPECT_EQ(total_slots(plan), 0);
   wishes.moe = MoeWish::gpu;
   plan = make_plan(qwen3_30b(), desktop(), wishes);

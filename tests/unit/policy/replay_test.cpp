@@ -11,11 +11,11 @@ TEST(Replay, TimesAndBytesAreAsCountedByHand) {
   RoutingTrace trace{{"tiny", generator_shape(2, 4, 1, 1'000'000)}, {}};
   trace.steps = {step_of({{0}, {1}}), step_of({{0}, {2}}), step_of({{0}, {1}})};
   trace.steps[0].phase = Phase::prefill;
-  const CostModel cost{.link_gbps = 1.0,
-                       .cpu_gbps = 2.0,
-                       .gpu_gbps = 10.0,
-                       .handshake_us = 100.0,
-                       .copy_interference = 0.5};
+  const CostModel cost{{.link_gbps = 1.0,
+                        .cpu_gbps = 2.0,
+                        .gpu_gbps = 10.0,
+                        .handshake_us = 100.0,
+                        .copy_interference = 0.5}};
   const ReplayResult result =
       replay(trace.header.shape, steps_of(trace), {.policy = PolicyKind::lru}, 0.25, cost);
   EXPECT_EQ(result.n_tokens, 2u);
@@ -40,7 +40,7 @@ TEST(Replay, ServesManyMachinesAsItServesEachAlone) {
   std::vector<CostModel> machines(4);
   machines[1].link_gbps = 0.5;
   machines[2].cpu_gbps = 5.0;
-  machines[3] = {.gpu_gbps = 90.0, .handshake_us = 300.0, .streams_misses = true};
+  machines[3] = {{.gpu_gbps = 90.0, .handshake_us = 300.0}, /*streams_misses=*/true};
   Replay together(trace.header.shape, {.copy_cost = 0.5}, 0.2, machines);
   for (const RoutingStep& step : trace.steps) together.step(step);
   for (size_t m = 0; m < machines.size(); ++m) {
@@ -63,11 +63,8 @@ TEST(Replay, StreamedMissesWaitForTheLinkAndLeaveTheCpuAlone) {
   RoutingTrace trace{{"tiny", generator_shape(2, 4, 2, 1'000'000)}, {}};
   trace.steps = {step_of({{0}, {1}}), step_of({{0}, {1, 2}})};
   trace.steps[0].phase = Phase::prefill;
-  const CostModel cost{.link_gbps = 1.0,
-                       .cpu_gbps = 2.0,
-                       .gpu_gbps = 10.0,
-                       .handshake_us = 20.0,
-                       .streams_misses = true};
+  const CostModel cost{{.link_gbps = 1.0, .cpu_gbps = 2.0, .gpu_gbps = 10.0, .handshake_us = 20.0},
+                       /*streams_misses=*/true};
   const ReplayResult result =
       replay(trace.header.shape, steps_of(trace), {.policy = PolicyKind::lru}, 0.25, cost);
   EXPECT_EQ(result.n_hits, 2u);
@@ -99,14 +96,14 @@ TEST(Replay, AProfileIsResidentFromTheStart) {
 }
 
 TEST(Replay, ACopyCostsWhatItTakesFromTheWorkers) {
-  const CostModel cost{.cpu_gbps = 60, .gpu_gbps = 500, .copy_interference = 0.44};
+  const CostModel cost{{.cpu_gbps = 60, .gpu_gbps = 500, .copy_interference = 0.44}};
   EXPECT_NEAR(cost.copy_cost(), 0.5, 1e-9);
-  const CostModel no_gain{.cpu_gbps = 60, .gpu_gbps = 50};
+  const CostModel no_gain{{.cpu_gbps = 60, .gpu_gbps = 50}};
   EXPECT_EQ(no_gain.copy_cost(), 0.0);
 }
 
 TEST(Replay, ACopyThatIsWaitedForCostsTheLinksTime) {
-  const CostModel cost{.link_gbps = 12.5, .cpu_gbps = 50, .gpu_gbps = 250};
+  const CostModel cost{{.link_gbps = 12.5, .cpu_gbps = 50, .gpu_gbps = 250}};
   EXPECT_NEAR(cost.wait_cost(), 5.0, 1e-9);  // 0.08 ns a byte, of which a use saves 0.016
   CostModel streaming = cost;
   streaming.streams_misses = true;

@@ -1,0 +1,228 @@
+// See session_plan.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/machine/session_plan.h"
+
+#include <algorithm>
+
+#include "backend/ram/ram_device.h"
+#include "base/cpu_topology.h"
+#include "base/error.h"
+#include "base/free_memory.h"
+#include "base/units.h"
+#include "engine/machine/profile_file.h"
+#include "model_file/shape.h"
+#include "policy/plan/planner_trial.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr uint64_t kUsualVram = 8 * kGiB;
+constexpr const char* kNoDevice = "CPU";
+// Of expert kernels, where nobody has measured: what one server core reads, and where the memory of
+// desktops ends (two channels of DDR5).
+constexpr double kGbpsPerCore = 8.0;
+constexpr double kMostGbps = 60.0;
+// A shorter text has not met most experts: its favourites would look better than they are.
+constexpr double kLeastProfileSteps = 256.0;
+
+static_assert(static_cast<int>(ExpertPlace::gpu) == static_cast<int>(policy::MoeWish::gpu) &&
+              static_cast<int>(ExpertPlace::cpu) == static_cast<int>(policy::MoeWish::cpu));
+static_assert(static_cast<int>(KvType::q8_0) == static_cast<int>(policy::KvType::q8_0) &&
+              static_cast<int>(KvType::q4_0) == static_cast<int>(policy::KvType::q4_0));
+
+int threads_of(int n_threads) {
+  return n_threads > 0 ? n_threads : this_machines_cpus().default_threads();
+}
+
+bool is_described(const DeviceOptions& device) {
+  return device.kind == DeviceKind::sim && device.sim.is_virtual;
+}
+
+policy::Wishes wishes_of(const PlanRequest& request, const policy::ModelShape& shape) {
+  const SessionOptions& options = request.options;
+  const DeviceOptions& d = options.device;
+  policy::Wishes wishes;
+  wishes.vram_bytes = d.vram_bytes;
+  wishes.moe = static_cast<policy::MoeWish>(d.moe);
+  wishes.n_gpu_layers = d.n_gpu_layers;
+  wishes.n_cpu_moe = d.n_cpu_moe;
+  wishes.n_pinned = d.n_pinned_layers;
+  wishes.pinned = d.pinned_layers;
+  wishes.n_slots = d.n_slots;
+  wishes.n_ctx = options.n_ctx > 0 ? options.n_ctx : policy::default_context(shape.n_ctx_train);
+  wishes.n_sequences = request.n_sequences;
+  wishes.k_type = static_cast<policy::KvType>(options.k_type);
+  wishes.v_type = static_cast<policy::KvType>(options.v_type);
+  wishes.may_quantise_kv = request.may_quantise_kv;
+  wishes.prefill_chunk = std::min(options.prefill_chunk, wishes.n_ctx);
+  wishes.mtp = request.mtp;
+  return wishes;
+}
+
+// Everything that changes how fast a way runs, in words; the mode stands beside it.
+std::string trial_key(const PlanRequest& request, const SessionPlan& session,
+                      const policy::Plan& plan, const std::string& device, int n_threads) {
+  const DeviceOptions& d = request.options.device;
+  const policy::Workload& work = plan.work;
+  std::string slots;  // runs of layers with as many
+  for (size_t i = 0; i < plan.layers.size();) {
+    size_t end = i;
+    while (end < plan.layers.size() && plan.layers[end].n_slots == plan.layers[i].n_slots) ++end;
+    slots += cat(i == 0 ? "" : "+", end - i, "x", plan.layers[i].n_slots);
+    i = end;
+  }
+  return cat(model_key(session.shape.name, request.file.file_bytes()), "; ", device, "; ",
+             n_threads, " threads; context ", work.n_ctx, " x ", work.n_sequences, ", KV ",
+             policy::kv_type_name(work.k_type), "/", policy::kv_type_name(work.v_type), ", chunk ",
+             work.prefill_chunk, "; ", plan.n_gpu_layers, " layers, slots ", slots, ", link share ",
+             d.link_share.value_or(plan.link_share), ", policy ",
+             d.cache_policy.empty() ? "default" : d.cache_policy, ", prefetch ",
+             static_cast<int>(d.prefetch), d.is_segmented ? ", segmented" : "");
+}
+
+// What an earlier session or bench found out about this machine, this device and this model.
+void use_record(const MachineRecord& record, const std::string& device, const std::string& model,
+                int n_threads, Machine& machine) {
+  for (const DeviceRates& known : record.devices) {
+    if (known.n_threads != n_threads) continue;
+    MachineRates rates = unmeasured_rates();
+    rates.cpu_gbps = known.rates.cpu_gbps;  // the cores are the same beside every device
+    use_measured(known.device == device ? known.rates : rates, machine);
+    if (known.device == device) break;
+  }
+  if (const ModelRates* known = record.model(model, n_threads)) {
+    MachineRates rates = unmeasured_rates();
+    rates.cpu_gbps = known->cpu_gbps;
+    rates.cpu_gops = known->cpu_gops;
+    use_measured(rates, machine);
+    machine.cpu_source = known->model_key == model ? "measured" : "measured with another model";
+  }
+}
+
+void use_profile(const std::string& path, SessionPlan& session) {
+  session.locality_source = "assumed: as recorded of Qwen3-30B-A3B";
+  int n_experts = 0;
+  for (const policy::LayerShape& layer : session.shape.layers) {
+    n_experts = std::max(n_experts, layer.n_experts);
+  }
+  if (path.empty() || n_experts == 0) return;
+  std::string warning;
+  session.profile = ProfileFile::load(path, session.shape.n_layers(), n_experts, &warning);
+  if (!warning.empty()) session.warnings.push_back(warning);
+  if (!session.profile || session.profile->n_steps() < kLeastProfileSteps) return;
+  session.locality = policy::LocalityCurve::of(*session.profile);
+  session.locality_source = cat("measured: this model's profile of ",
+                                static_cast<int64_t>(session.profile->n_steps()), " tokens");
+}
+
+}  // namespace
+
+bool SessionPlan::needs_trials() const {
+  return ways.size() > 1 &&
+         std::ranges::any_of(ways, [](const PlannedWay& way) { return way.measured == 0.0; });
+}
+
+void SessionPlan::choose_by_trials() {
+  if (ways.size() == 1 || needs_trials()) return;
+  const auto best = std::ranges::max_element(ways, {}, &PlannedWay::measured);
+  chosen = static_cast<size_t>(best - ways.begin());
+  best->plan.reason = cat("the fastest of ", ways.size(), " ways that were tried");
+}
+
+Machine this_machine(int n_threads, const std::string& machine_path) {
+  Machine machine;
+  machine.link_gbps = machine.gpu_gbps = 0.0;
+  machine.n_cores = threads_of(n_threads);
+  const FreeMemory memory = free_memory();
+  machine.ram_free = memory.bytes;
+  machine.ram_source = memory.in_container ? "free in this container" : "free on this machine";
+  machine.cpu_gbps = std::min(kGbpsPerCore * machine.n_cores, kMostGbps);
+  machine.cpu_source = cat("estimated: ", kGbpsPerCore, " GB/s a core, at most ", kMostGbps);
+  if (machine_path.empty()) return machine;
+  std::string warning;  // for the session that will measure anew
+  use_record(MachineRecord::load(machine_path, &warning), kNoDevice, "", machine.n_cores, machine);
+  return machine;
+}
+
+Machine described_machine(const DeviceOptions& device, int n_threads, uint64_t held_bytes) {
+  Machine here = this_machine(n_threads);
+  here.ram_free += held_bytes;
+  if (device.kind == DeviceKind::cpu) return here;
+  Machine machine = device.sim.machine;
+  if (machine.ram_free == 0) {
+    machine.ram_free = here.ram_free;
+    machine.ram_source = here.ram_source;
+  }
+  if (device.sim.is_virtual) return machine;
+  // On the wall's clock the device is one thread of this machine, beside it.
+  machine.gpu = "RAM device";
+  machine.gpu_source = "estimated: one core";
+  if (machine.vram_free == 0) machine.vram_free = kUsualVram;
+  machine.n_cores = here.n_cores;
+  machine.gpu_gbps = kGbpsPerCore;
+  machine.cpu_gbps = here.cpu_gbps;
+  machine.cpu_source = here.cpu_source;
+  return machine;
+}
+
+std::string device_name(const DeviceOptions& device, const Machine& machine) {
+  if (device.kind == DeviceKind::cpu) return kNoDevice;
+  return backend::RamDevice(
+             {.n_bytes = machine.vram_free, .link_gbps = machine.link_gbps, .before_copy = {}})
+      .name();
+}
+
+std::string record_path(const DeviceOptions& device, const policy::ModelShape& shape) {
+  const bool is_small = shape.expert_bytes() < device.least_measured_bytes;
+  return is_described(device) || is_small ? "" : device.machine_path;
+}
+
+SessionPlan plan_session(const PlanRequest& request) {
+  const DeviceOptions& device = request.options.device;
+  SessionPlan session;
+  session.shape = model_file::read_shape(request.file);
+  const std::string model = model_key(session.shape.name, request.file.file_bytes());
+  if (request.mtp) session.shape = policy::with_mtp(std::move(session.shape));
+  const int n_threads = threads_of(request.n_threads);
+  session.machine = described_machine(device, n_threads, request.held_bytes);
+  const std::string name = device_name(device, session.machine);
+  MachineRecord record;
+  if (request.record) {
+    record = *request.record;
+  } else if (!is_described(device) && !device.machine_path.empty()) {
+    std::string warning;
+    record = MachineRecord::load(device.machine_path, &warning);
+    if (!warning.empty()) session.warnings.push_back(warning);
+  }
+  use_record(record, name, model, n_threads, session.machine);
+  use_profile(device.profile_path, session);
+  policy::Wishes wishes = wishes_of(request, session.shape);
+  wishes.mtp = false;  // the shape has them
+  for (policy::Plan& plan :
+       policy::close_plans(session.shape, session.machine, wishes, session.locality)) {
+    const std::string key = trial_key(request, session, plan, name, n_threads);
+    const TrialRecord* tried = record.trial(key, policy::mode_key(plan.mode));
+    session.ways.push_back({std::move(plan), key, tried ? tried->tokens_per_second : 0.0});
+  }
+  session.choose_by_trials();
+  return session;
+}
+
+template <typename Measured>
+std::string keep_measured(const std::string& path, const Measured& measured) {
+  std::string warning;  // a damaged file was said to be so when it was read, and is replaced
+  MachineRecord record = MachineRecord::load(path, &warning);
+  record.add(measured);
+  try {
+    record.save(path);
+  } catch (const Error& e) {
+    return cat("what was measured on this machine is not kept: ", e.what());
+  }
+  return "";
+}
+
+template std::string keep_measured(const std::string&, const DeviceRates&);
+template std::string keep_measured(const std::string&, const ModelRates&);
+template std::string keep_measured(const std::string&, const TrialRecord&);
+
+}  // namespace sluice::engine

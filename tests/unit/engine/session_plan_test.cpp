@@ -1,0 +1,171 @@
+// The one plan: what a session uses is what is planned, memory counts once, and what was measured
+// is found again under everything that changes it. SPDX-License-Identifier: Apache-2.0
+#include "engine/machine/session_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/units.h"
+#include "engine/machine/profile_file.h"
+#include "unit/engine/run_model.h"
+
+namespace sluice::engine::test {
+namespace {
+
+struct SessionPlanned : testing::Test {
+  SessionPlanned() {
+    const policy::ModelShape shape = model.shape();
+    const policy::Workload work{.n_ctx = 64, .prefill_chunk = 32};
+    DeviceOptions& d = options.device;
+    d.kind = DeviceKind::sim;
+    d.sim.machine.vram_free =
+        policy::price(shape, work, {2, {0, 0}, 0, 0.0}).vram.total() + shape.expert_bytes() / 2;
+    d.sim.machine.link_gbps = 10.0;
+    d.n_gpu_layers = 2;
+    d.n_cpu_moe = 1;  // or all would be resident
+    d.machine_path = dir / "machine";
+    d.least_measured_bytes = 0;
+  }
+
+  SessionPlan plan(int n_threads = 2, uint64_t held_bytes = 0) const {
+    return plan_session(
+        {.file = file, .options = options, .n_threads = n_threads, .held_bytes = held_bytes});
+  }
+
+  // The CPU as fast as the device: a cache is hardly better than none.
+  void keep_rates(int n_threads) {
+    MachineRates rates = unmeasured_rates();
+    rates.link_gbps = rates.cpu_gbps = rates.gpu_gbps = 10.0;
+    rates.handshake_us = 0.1;
+    const Machine machine = described_machine(options.device, n_threads, 0);
+    const DeviceRates known{device_name(options.device, machine), n_threads, rates};
+    ASSERT_EQ(keep_measured(options.device.machine_path, known), "");
+  }
+
+  OpenModel model{"qwen3moe", "Q8_0"};
+  gguf::ModelFile file = gguf::ModelFile::open(model.path());
+  TempDir dir;
+  SessionOptions options{.n_ctx = 64, .prefill_chunk = 32};
+};
+
+TEST_F(SessionPlanned, AContextThatNobodyAskedForIsTheSessions) {
+  options.n_ctx = 0;
+  options.device = {};
+  const Session session(Model::load(model.path(), {.n_threads = 1}), options);
+  EXPECT_EQ(plan().plan().work.n_ctx, session.n_ctx());
+  EXPECT_EQ(policy::default_context(100'000), 4096);
+  EXPECT_EQ(policy::default_context(512), 512);
+}
+
+TEST_F(SessionPlanned, WhatWasTriedIsKeptForTheNextStart) {
+  keep_rates(2);
+  ASSERT_TRUE(plan().needs_trials());
+  const Model loaded = Model::load(model.path(), {.n_threads = 2});
+  const std::string mode = Session(loaded, options).placement().mode_key;
+  const SessionPlan known = plan();
+  EXPECT_FALSE(known.needs_trials());
+  EXPECT_EQ(policy::mode_key(known.plan().mode), mode) << "what runs is what is shown";
+  for (const PlannedWay& way : known.ways)
+    EXPECT_LE(way.measured, known.ways[known.chosen].measured);
+  const std::string kept = gguf::test::read_file(options.device.machine_path);
+  EXPECT_EQ(Session(loaded, options).placement().mode_key, mode);
+  EXPECT_EQ(gguf::test::read_file(options.device.machine_path), kept) << "nothing is tried again";
+
+  // Other threads: other rates, other trials; and these are still there afterwards.
+  keep_rates(1);
+  EXPECT_TRUE(plan(1).needs_trials());
+  Session(Model::load(model.path(), {.n_threads = 1}), options);
+  EXPECT_FALSE(plan(1).needs_trials());
+  EXPECT_FALSE(plan(2).needs_trials());
+}
+
+TEST_F(SessionPlanned, ATrialCountsForNothingThatWouldChangeIt) {
+  keep_rates(2);
+  const auto keys = [&] {
+    std::set<std::string> all;
+    for (const PlannedWay& way : plan().ways) {
+      all.insert(cat(policy::mode_key(way.plan.mode), " ", way.trial_key));
+    }
+    return all;
+  };
+  std::set<std::string> seen = keys();
+  const SessionOptions usual = options;
+  const std::vector<std::function<void(SessionOptions&)>> changes = {
+      [](auto& o) { o.n_ctx = 128; },
+      [](auto& o) { o.k_type = KvType::f32; },
+      [](auto& o) { o.v_type = KvType::f32; },
+      [](auto& o) { o.prefill_chunk = 16; },
+      [](auto& o) { o.device.sim.machine.link_gbps = 11.0; },
+      [](auto& o) { o.device.sim.machine.vram_free += 100'000; },
+      [](auto& o) { o.device.cache_policy = "lru"; },
+      [](auto& o) { o.device.prefetch = Choice::on; },
+      [](auto& o) { o.device.link_share = 0.25; },
+      [](auto& o) { o.device.is_segmented = true; },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    options = usual;
+    changes[i](options);
+    for (const std::string& key : keys()) EXPECT_TRUE(seen.insert(key).second) << i << ": " << key;
+  }
+  options = usual;
+  for (const PlannedWay& way : plan(1).ways) {
+    EXPECT_TRUE(seen.insert(cat(policy::mode_key(way.plan.mode), " ", way.trial_key)).second);
+  }
+}
+
+// A session plans after its weights were copied: what these took is not asked for again.
+TEST_F(SessionPlanned, WeightsInMemoryAreCountedOnce) {
+  options.device.machine_path = "";
+  constexpr uint64_t kHeld = uint64_t{1} << 50;  // far more than anything else takes meanwhile
+  EXPECT_GE(plan(2, kHeld).machine.ram_free, kHeld);
+  EXPECT_LT(plan(2).machine.ram_free, kHeld);
+  // A described machine has what was said, loaded or not: room for the model once is enough.
+  options.device.moe = ExpertPlace::cpu;
+  options.device.sim.is_virtual = true;
+  options.device.sim.machine.ram_free = kGiB;
+  const uint64_t needed = plan().plan().price.host.total();
+  options.device.sim.machine.ram_free = needed;
+  EXPECT_EQ(plan(2, kHeld).machine.ram_free, needed);
+  const Model copied = Model::load(model.path(), {.n_threads = 1, .weights = WeightMemory::copied});
+  EXPECT_EQ(Session(copied, options).placement().mode_key, "cpu_experts");
+  options.device.sim.machine.ram_free = needed - 1;
+  expect_contains(error_of(Errc::out_of_memory, [&] { Session(copied, options); }), "of RAM where");
+}
+
+TEST_F(SessionPlanned, AProfileTakesThePlaceOfTheAssumedLocality) {
+  options.device.profile_path = dir / "profile";
+  expect_contains(plan().locality_source, "assumed");
+  const policy::ModelShape shape = model.shape();
+  const int n_experts = shape.layers[0].n_experts;
+  std::vector<uint32_t> uses(static_cast<size_t>(shape.n_layers() * n_experts), 1);
+  uses[0] = 1000;
+  const auto keep = [&](uint64_t n_steps) {
+    policy::RoutingProfile profile(shape.n_layers(), n_experts);
+    profile.add_run(uses, n_steps);
+    ProfileFile::save(options.device.profile_path, profile);
+  };
+  keep(100);
+  expect_contains(plan().locality_source, "assumed");
+  keep(1000);
+  expect_contains(plan().locality_source, "measured: this model's profile of 1000 tokens");
+  Session session(Model::load(model.path(), {.n_threads = 1}), options);
+  EXPECT_EQ(session.placement().locality, plan().locality_source);
+}
+
+TEST_F(SessionPlanned, RatesOfThisModelGoBeforeThoseOfOthers) {
+  options.device = {};
+  options.device.machine_path = dir / "machine";
+  const std::string own = model_key(model.shape().name, file.file_bytes());
+  EXPECT_TRUE(plan().machine.cpu_source.starts_with("estimated"));
+  EXPECT_EQ(keep_measured(dir / "machine", ModelRates{own, 2, 5.0, 70.0}), "");
+  EXPECT_EQ(keep_measured(dir / "machine", ModelRates{"other, 9 bytes", 2, 6.0, 80.0}), "");
+  EXPECT_EQ(plan().machine.cpu_gbps, 5.0);
+  EXPECT_EQ(plan().machine.cpu_gops, 70.0);
+  EXPECT_EQ(plan().machine.cpu_source, "measured");
+  EXPECT_TRUE(plan(1).machine.cpu_source.starts_with("estimated")) << "with other threads";
+  EXPECT_EQ(this_machine(2, dir / "machine").cpu_gbps, 6.0);
+}
+
+}  // namespace
+}  // namespace sluice::engine::test
