@@ -43,6 +43,15 @@ class Simulate : public testing::Test {
   }
   Json replayed(const Args& flags) { return rows(Args{"--trace", trace} + flags); }
 
+  // That of a report's page.
+  static Json document_of(const std::string& path) {
+    const std::string page = read_file(path);
+    EXPECT_TRUE(page.starts_with("<!doctype html>")) << page.substr(0, 40);
+    const size_t begin = page.find("{\"trace\":");
+    const size_t end = page.find("</script>", begin);
+    return Json::parse(page.substr(begin, page.rfind('}', end) + 1 - begin));
+  }
+
   TempDir dir;
   const std::string trace = dir / "t.csv";
 };
@@ -117,11 +126,42 @@ TEST_F(Simulate, TakesTheCopyCostOfTheMachineUnlessToldOtherwise) {
   const Json own = replayed({"--policy", "default,lru", "--budget", "50", "--cpu", "60"});
   EXPECT_NEAR(own[0].at("copy_cost"), 0.4545, 1e-3);
   EXPECT_EQ(own[1].at("copy_cost"), 0.0) << "others do not weigh copies";
-  EXPECT_EQ(replayed({"--policy", "default"})[0].at("copy_cost"), 0.0) << "no machine is described";
+  EXPECT_EQ(replayed({"--policy", "default", "--budget", "50"})[0], own[0])
+      << "the same figures, unsaid and said";
   EXPECT_EQ(replayed({"--policy", "default", "--cpu", "60", "--copy-cost", "0"})[0].at("copy_cost"),
             0.0);
   const Json dear = replayed({"--policy", "default", "--budget", "50", "--copy-cost", "1000"});
   EXPECT_EQ(dear[0].at("bytes_copied"), 0);
+}
+
+// What a copy is weighed at is settled then, so which ones are made is too; a link only times them.
+TEST_F(Simulate, WithACopyCostGivenTheLinkChangesNoCopy) {
+  const Args flags = {"--generate", "120",       "--policy",    "default",
+                      "--budget",   "12.5,37.5", "--copy-cost", "0.5"};
+  const Json usual = rows(flags);
+  EXPECT_GT(usual[0].at("n_copies"), 0);
+  for (const char* link : {"0.5", "6", "100"}) {
+    const Json other = rows(flags + Args{"--link", link});
+    for (size_t i = 0; i < usual.size(); ++i) {
+      EXPECT_EQ(other[i].at("bytes_copied"), usual[i].at("bytes_copied")) << link;
+      EXPECT_EQ(other[i].at("hit_rate"), usual[i].at("hit_rate")) << link;
+    }
+    EXPECT_NE(other[0].at("copy_ms"), usual[0].at("copy_ms")) << link;
+  }
+  const Json swept = rows(flags + Args{"--link", "0.5,25,100"});
+  for (size_t i = 0; i < swept.size(); ++i) {
+    EXPECT_EQ(swept[i].at("bytes_copied"), usual[i % 2].at("bytes_copied")) << swept[i];
+  }
+}
+
+// Figures that nobody gave are those that the report names: the default policy heeds both alike.
+TEST_F(Simulate, TheSameFiguresGiveTheSameRunWhetherSaidOrNot) {
+  const Args flags = {"--generate", "120", "--budget", "6.25,25"};
+  const Json unsaid = rows(flags);
+  const auto said = [&](const char* key) { return cat(unsaid[0].at(key).get<double>()); };
+  EXPECT_EQ(rows(flags + Args{"--link", said("link_gbps"), "--cpu", said("cpu_gbps"), "--gpu",
+                              said("gpu_gbps"), "--handshake", said("handshake_us")}),
+            unsaid);
 }
 
 TEST_F(Simulate, KnowsTheMachinesThatPlanKnows) {
@@ -194,12 +234,7 @@ TEST_F(Simulate, OnRecordedTracesTheDefaultIsAboveTheOthersAndBelowTheCeiling) {
 // The fields that the page draws; grids are as long as their axes.
 TEST_F(Simulate, WritesAReport) {
   EXPECT_TRUE(succeeded(replay({"--report", dir / "r.html", "--budget", "50"})));
-  const std::string page = read_file(dir / "r.html");
-  EXPECT_TRUE(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
-  const size_t begin = page.find("{\"trace\":");
-  ASSERT_NE(begin, std::string::npos);
-  const size_t end = page.find("</script>", begin);
-  const Json doc = Json::parse(page.substr(begin, page.rfind('}', end) + 1 - begin));
+  const Json doc = document_of(dir / "r.html");
   EXPECT_EQ(doc.at("trace").at("model"), "tiny.gguf");
   EXPECT_EQ(doc.at("trace").at("expert_bytes_total"), 8'000'000);
   EXPECT_EQ(doc.at("machine").at("link_gbps"), 25.0);
@@ -212,6 +247,8 @@ TEST_F(Simulate, WritesAReport) {
     for (const Json& row : grid) EXPECT_EQ(row.size(), n_columns);
   };
   expect_grid(doc.at("speed_map").at("tokens_per_s"), doc.at("speed_map").at("links").size(),
+              n_budgets);
+  expect_grid(doc.at("speed_map").at("used_budget"), doc.at("speed_map").at("links").size(),
               n_budgets);
   expect_grid(doc.at("layers").at("hit_rate"), n_budgets, 2);
   // Of 5 uses 3 of expert 0, one each of 1 and 2; in layer 1 always the same.
@@ -226,6 +263,26 @@ TEST_F(Simulate, WritesAReport) {
   }
   expect_grid(frontier.at("copy_cost"), n_links, n_cpus);
   expect_grid(frontier.at("mb_per_token"), n_links, n_cpus);
+}
+
+// On this routing the policy copies more than pays with some larger budgets (the map says where).
+TEST_F(Simulate, ItsMapIsNeverSlowerWithMoreVram) {
+  EXPECT_TRUE(succeeded(run(
+      {"--generate", "150", "--report", dir / "r.html", "--budget", "50", "--policy", "default"})));
+  const Json map = document_of(dir / "r.html").at("speed_map");
+  const std::vector<double> budgets = map.at("budgets");
+  int n_with_less = 0;
+  for (size_t link = 0; link < map.at("links").size(); ++link) {
+    const std::vector<double> speeds = map.at("tokens_per_s")[link];
+    EXPECT_TRUE(std::ranges::is_sorted(speeds)) << testing::PrintToString(speeds);
+    const std::vector<double> used = map.at("used_budget")[link];
+    for (size_t b = 0; b < budgets.size(); ++b) {
+      EXPECT_LE(used[b], budgets[b]);
+      if (used[b] < budgets[b]) EXPECT_EQ(speeds[b], speeds[b - 1]);
+      n_with_less += used[b] < budgets[b];
+    }
+  }
+  EXPECT_GT(n_with_less, 0) << "nothing to smooth here: take routing that has it";
 }
 
 TEST_F(Simulate, SavesAnyTraceSoThatItReplaysAlike) {
@@ -300,6 +357,14 @@ TEST_F(Simulate, RefusesDamagedProfilesAndLeavesThemWhereTheyAre) {
   for (const char* flag : {"--profile", "--write-profile"}) {
     EXPECT_TRUE(refused(run({"--generate", "5", "--policy", "lru", flag, profile}),
                         {profile, "2 layers of 4 experts; expected 48 of 128"}));
+  }
+  // One dimension alone is another.
+  for (const auto& [layers, experts] : {std::pair{"2", "8"}, {"3", "4"}}) {
+    const std::string model = make_model(
+        dir / "m.gguf", {{"--layers", layers}, {"--experts", experts}, {"--experts-used", "1"}});
+    EXPECT_TRUE(
+        refused(run({"--generate", "5", "-m", model, "--profile", profile}),
+                {profile, cat("2 layers of 4 experts; expected ", layers, " of ", experts)}));
   }
   EXPECT_TRUE(refused(replay({"--profile", dir / "none"}), {dir / "none", "No such file"}));
   EXPECT_TRUE(refused(replay({"--profile", dir.path()}), {dir.path(), "Is a directory"}));

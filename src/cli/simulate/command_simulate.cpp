@@ -100,8 +100,6 @@ void write_report(OutputFile& file, const Json& document) {
 void run(const SimulateFlags& flags) {
   SimulateOptions options{parse_contenders(flags.policies), parse_budgets(flags.budgets),
                           flags.machines.all(), flags.copy_cost, nullptr};
-  // Without a machine in mind the question is how much can be hit.
-  if (!flags.machines.described() && !options.copy_cost) options.copy_cost = 0.0;
   const bool generates = flags.trace.empty();
   const TraceInput input =
       generates ? generated_trace(flags.generator, flags.model) : open_trace(flags.trace);
@@ -184,7 +182,7 @@ void add_simulate(CLI::App& app) {
   command
       ->add_option("--copy-cost", flags->copy_cost,
                    "what the default policy weighs a copy at, in uses; 0: hits alone (what the "
-                   "machine's copies take from its CPU and link; 0 where none is described)")
+                   "machine's copies take from its CPU and link)")
       ->check(CLI::Range(0.0, 1e6));
   command->add_option("--profile", flags->profile, "start with what this profile has used most");
   command->add_option("--write-profile", flags->write_profile,

@@ -22,8 +22,6 @@ struct MachineFlags {
 
   void add_to(CLI::App& command);  // must outlive the parse
 
-  bool described() const { return !(description + link + cpu + gpu + handshake).empty(); }
-
   // Every combination of the rates; what was not said is as --hw has it, or typical.
   std::vector<policy::CostModel> all() const;
 };

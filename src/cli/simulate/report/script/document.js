@@ -4,7 +4,8 @@
 //  "machine": {link_gbps, cpu_gbps, gpu_gbps, handshake_us},
 //  "curves": [{policy, points: [{budget, hit_rate, mb_per_token, ms_per_token,
 //                                gpu_ms, cpu_ms, handshake_ms, copy_ms, copy_wait_ms}]}],
-//  "speed_map": {policy, budgets, vram_gib, links, tokens_per_s: [link][budget]},
+//  "speed_map": {policy, budgets, vram_gib, links, tokens_per_s: [link][budget],
+//                used_budget: [link][budget], less than the cell's where more slots were no faster},
 //  "layers": {budgets, hit_rate: [budget][layer], use_entropy: [layer], in bits},
 //  "frontier": {budget, links, cpus, modes, tokens_per_s: {mode: [link][cpu]},
 //               copy_cost: [link][cpu], mb_per_token: [link][cpu]}}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 function draw_speed(parent, { speed_map }) {
-  const { budgets, vram_gib, links, tokens_per_s } = speed_map;
+  const { budgets, vram_gib, links, tokens_per_s, used_budget } = speed_map;
   const narrow = parent.clientWidth < 600;
   const [n_x, n_y, margin] = narrow
     ? [links.length, budgets.length, { left: 84, right: 0, top: 26, bottom: 42 }]
@@ -43,6 +43,10 @@ function draw_speed(parent, { speed_map }) {
         ["VRAM for them", gib_text(vram_gib[budget])],
         ["link", with_unit(links[link], "GB/s")],
         ["a token", with_unit(1000 / speed(i, j), "ms")],
+        // More slots can mean more copies than pay; then the rest of the VRAM stays empty.
+        ...(used_budget[link][budget] < budgets[budget]
+          ? [["fastest with only", budget_text(used_budget[link][budget])]]
+          : []),
       ],
     };
   });
