@@ -89,6 +89,13 @@ TEST(ProfileFile, TheWarningSaysWhatWasFound) {
             (dir / "p") +
                 ": is the routing profile of a model of 3 layers of 2 experts; expected 2 of 3; "
                 "starting without it");
+  // One dimension alone is wrong, to either side.
+  for (const auto& [n_layers, n_experts] : {std::pair{1, 3}, {3, 3}, {2, 2}, {2, 4}}) {
+    ProfileFile::save(dir / "p", profile_of(n_layers, n_experts));
+    EXPECT_EQ(warning_for(dir / "p"),
+              cat(dir / "p", ": is the routing profile of a model of ", n_layers, " layers of ",
+                  n_experts, " experts; expected 2 of 3; starting without it"));
+  }
   EXPECT_EQ(warning_for(dir.path()), dir.path() + ": is not a file; starting without it");
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(warning_for(dir / "pipe"), (dir / "pipe") + ": is not a file; starting without it");
