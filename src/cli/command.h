@@ -3,8 +3,17 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 
 namespace sluice::cli {
+
+// The flags of a command that ends in run(flags). They live in its callback, as long as the parser.
+template <typename Flags>
+std::shared_ptr<Flags> flags_for(CLI::App& command, void (*run)(const Flags&)) {
+  auto flags = std::make_shared<Flags>();
+  command.callback([flags, run] { run(*flags); });
+  return flags;
+}
 
 void add_bench(CLI::App& app);
 void add_inspect(CLI::App& app);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -90,15 +89,13 @@ void run(const LogitsOptions& options) {
 void add_logits(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("logits", "log-probabilities after each token of a prompt");
-  auto options =
-      std::make_shared<LogitsOptions>();  // shared: lives in the callback, after this returns
+  const auto options = flags_for<LogitsOptions>(*command, run);
   options->model.add_to(*command);
   options->model.add_tokens_to(*command)->required();
   auto* top = command->add_option("--top", options->top, "candidates at each position (10)")
                   ->check(at_least(1));
   command->add_flag("--all", options->all, "the whole vocabulary at each position")->excludes(top);
   command->add_flag("--json", options->json, "one JSON array, an object for each position");
-  command->callback([options] { run(*options); });
 }
 
 }  // namespace sluice::cli

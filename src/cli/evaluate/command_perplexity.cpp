@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 
 #include "base/error.h"
 #include "chat/text_model.h"
@@ -112,14 +111,12 @@ void run(const PerplexityOptions& options) {
 
 void add_perplexity(CLI::App& app) {
   CLI::App* command = app.add_subcommand("perplexity", "how well a model predicts a text file");
-  auto options =
-      std::make_shared<PerplexityOptions>();  // shared: lives in the callback, after this returns
+  const auto options = flags_for<PerplexityOptions>(*command, run);
   options->model.session.n_ctx = 512;
   options->model.add_to(*command);
   options->experts.add_to(*command);
   command->add_option("-f,--file", options->file, "text to score; - is standard input")->required();
   command->add_flag("--json", options->json, "one JSON object");
-  command->callback([options] { run(*options); });
 }
 
 }  // namespace sluice::cli

@@ -2,7 +2,6 @@
 // says about its tokenizer, and nothing else.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <memory>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -109,8 +108,7 @@ void run(const TokenizeFlags& flags) {
 
 void add_tokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "the tokens of a text, or the text of tokens");
-  auto flags =
-      std::make_shared<TokenizeFlags>();  // shared: lives in the callback, after this returns
+  const auto flags = flags_for<TokenizeFlags>(*command, run);
   command->add_option("-m,--model", flags->model, "GGUF file; of a split model the first shard")
       ->required();
   CLI::Option_group* input = command->add_option_group("input", "one of");

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include "base/error.h"
@@ -218,8 +217,7 @@ void run(const InspectFlags& flags) {
 
 void add_inspect(CLI::App& app) {
   CLI::App* command = app.add_subcommand("inspect", "show what is in a GGUF file");
-  auto flags =
-      std::make_shared<InspectFlags>();  // shared: lives in the callback, after this returns
+  const auto flags = flags_for<InspectFlags>(*command, run);
   command->add_option("file", flags->path, "GGUF file; of a split model the first shard")
       ->required();
   command->add_flag("--tensors", flags->tensors, "list every tensor");
@@ -227,7 +225,6 @@ void add_inspect(CLI::App& app) {
   command->add_flag("--check-tensors", flags->check,
                     "read all data and refuse numbers that are not finite");
   command->add_flag("--json", flags->json, "print JSON");
-  command->callback([flags] { run(*flags); });
 }
 
 }  // namespace sluice::cli

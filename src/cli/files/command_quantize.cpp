@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -71,8 +70,7 @@ void run(const QuantizeFlags& flags) {
 
 void add_quantize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("quantize", "write a model in another type");
-  auto flags =
-      std::make_shared<QuantizeFlags>();  // shared: lives in the callback, after this returns
+  const auto flags = flags_for<QuantizeFlags>(*command, run);
   command->add_option("input", flags->in, "GGUF file")->required();
   command->add_option("output", flags->out, "file to write")->required();
   command->add_option("type", flags->type, "F32 F16 BF16 Q8_0 Q4_0 Q4_K Q5_K Q6_K Q4_K_M Q5_K_M")
@@ -82,7 +80,6 @@ void add_quantize(CLI::App& app) {
                    "CPU threads (0: one per fast core, within the container's quota)")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--json", flags->json, "print the result as JSON");
-  command->callback([flags] { run(*flags); });
 }
 
 }  // namespace sluice::cli

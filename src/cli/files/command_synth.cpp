@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -69,7 +68,7 @@ void run(const SynthFlags& flags) {
 
 void add_synth(CLI::App& app) {
   CLI::App* command = app.add_subcommand("synth", "write a model of any shape with random weights");
-  auto flags = std::make_shared<SynthFlags>();  // shared: lives in the callback, after this returns
+  const auto flags = flags_for<SynthFlags>(*command, run);
   model::Config& c = flags->options.config;
   c = {.n_layers = 4,
        .d_model = 256,
@@ -110,7 +109,6 @@ void add_synth(CLI::App& app) {
                    "CPU threads (0: one per fast core, within the container's quota)")
       ->check(CLI::Range(0, 1024));
   command->add_flag("--json", flags->json, "print what was written as JSON");
-  command->callback([flags] { run(*flags); });
 }
 
 }  // namespace sluice::cli
