@@ -41,8 +41,8 @@ class Mailbox {
   const float* answer(int64_t slot) const { return answers_ + slot * shape_.n_cols; }
   double answer_seconds() const { return head_->answer_seconds; }  // that it took to compute
 
-  // The host's side. A request stands until it is answered, and only who answers may read it;
-  // whoever looks on may know its number (0: none is open) and its layer.
+  // The host's side. A request stands until it is answered, and only the worker that answers may
+  // read it; others may ask for its number (0: none is open) and its layer.
   std::optional<Request> open_request() const;
   uint32_t open_number() const;
   LayerId newest_layer() const { return LayerId(words().layer.load(std::memory_order_relaxed)); }

@@ -1,9 +1,10 @@
 // See thread_pool.h.
 //
 // A loop is over when its pieces are done, not when every thread has looked at it: a worker that
-// the system has put aside holds nobody up unless it holds a piece. So a worker may come late, when
-// the next loop has begun, and that is harmless: what makes a piece its own is the count it took
-// from a share, and while it holds one, the loop it belongs to cannot end and job_ cannot change.
+// the system has suspended delays the loop only while it holds a piece. So a worker may come late,
+// when the next loop has begun, and that is harmless: what makes a piece its own is the count it
+// took from a share, and while it holds one, the loop it belongs to cannot end and job_ cannot
+// change.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread_pool.h"
 

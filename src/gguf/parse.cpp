@@ -16,7 +16,7 @@ namespace sluice::gguf {
 namespace {
 
 // The least that a key (length, one letter, type, one byte) and a tensor info (length, one letter,
-// n_dims, type, offset) take: they bound the counts before a loop believes them.
+// n_dims, type, offset) take: they bound the counts before a loop uses them.
 constexpr uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
 constexpr uint64_t kMinTensorInfoBytes = 8 + 1 + 4 + 4 + 8;
 

@@ -1,5 +1,5 @@
-// What the layers compute, in the operations of backend/ops.h: the same for every backend, without
-// a word on where experts live.
+// What the layers compute, in the operations of backend/ops.h: the same for every backend.
+// Where experts live is not known here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -22,7 +22,7 @@ class Model {
   // over that this architecture does not know, since ignoring one would be a silent wrong answer.
   explicit Model(const gguf::ModelFile& file);
   Model(Model&&) = default;
-  // The same views, to be bent to copies elsewhere; the original outlives it.
+  // The same views, which may then be pointed at copies elsewhere; the original outlives it.
   Model(const Model&) = default;
 
   const Architecture& architecture() const { return *architecture_; }

@@ -1,5 +1,5 @@
 // Where an architecture gets its tensors. It asks for each by name, shape and need; a file answers
-// with data (file_source.cpp), a recorder only writes the wishes down (model_file/recorder.h), so
+// with data (file_source.cpp), a recorder only notes what was asked for (model_file/recorder.h), so
 // the list of a model's tensors exists once, in the code that binds them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -40,7 +40,7 @@ class TensorSource {
   // Whether it is there, for parts that come in more than one form.
   virtual bool has(const std::string& name) const = 0;
 
-  // The form that is asked for next is known, but cannot run: who binds a model to run it refuses.
+  // The form that is asked for next is known, but cannot run: binding a model to run throws here.
   virtual void require_planning(std::string_view form) { (void)form; }
 
   // A matrix or a stack of them, of any type sluice computes with; empty where it is absent.

@@ -92,7 +92,7 @@ class RamStream final : public Stream {
   double seconds() const { return seconds_; }
 
  private:
-  // After a fault nothing is computed any more until finish() has told of it; but events are still
+  // After a fault nothing is computed any more until finish() has reported it; but events are still
   // reached, or others would wait for ever.
   struct Command {
     std::function<void()> call;

@@ -181,7 +181,7 @@ void add_bench(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "measure the speed of prefill and decode");
   auto flags = std::make_shared<BenchFlags>();  // shared: lives in the callback, after this returns
   flags->model.name = kDefaultModel;
-  flags->model.device.profile = kNoProfile;  // random tokens would teach it what nobody says
+  flags->model.device.profile = kNoProfile;  // random tokens are not text to learn from
   flags->model.add_to(*command);
   flags->experts.add_to(*command);
   command->add_option("--route-trace", flags->route_trace,

@@ -127,7 +127,7 @@ void DeviceFlags::require_device(const Options& given) const {
   for (const CLI::Option* option : given) {
     if (option->count() == 0) continue;
     throw CLI::ValidationError(option->get_name(),
-                               "there is no device to heed it; add --device sim, or a described "
+                               "has no effect without a device; add --device sim, or a described "
                                "one: --sim-machine rtx4070ti-12g+64g-ddr5");
   }
 }

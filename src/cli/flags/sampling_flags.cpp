@@ -70,7 +70,7 @@ void SamplingFlags::add_to(CLI::App& command) {
       ->group(group)
       ->allow_extra_args(false);
   auto* endless =
-      command.add_flag("--ignore-eos", user.ignore_eos, "never end by the model's own will")
+      command.add_flag("--ignore-eos", user.ignore_eos, "go on where the model would end")
           ->group(group);
   // What a grammar allows may end, so the model must be able to say so.
   auto* text = command.add_option("--grammar", grammar, "GBNF that the answer must match")

@@ -138,7 +138,7 @@ void Chat::run(LineEditor& editor) {
     } catch (const Error& error) {
       print_error(error.what());
     }
-    if (std::ferror(stdout)) return;  // nobody reads on; main() says so
+    if (std::ferror(stdout)) return;  // the output is lost; main() reports it
   }
 }
 

@@ -77,7 +77,7 @@ void run_tokens(const RunOptions& options) {
   const auto print_token = [&](TokenId token) {
     if (options.json) return true;
     std::printf("%d ", token);
-    return std::fflush(stdout) == 0;  // nobody reads on; main() says so
+    return std::fflush(stdout) == 0;  // the output is lost; main() reports it
   };
   GenerateOptions generate;
   if (options.chat.dialogue.answer.n_tokens >= 0)

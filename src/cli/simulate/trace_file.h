@@ -17,7 +17,7 @@ namespace sluice::cli {
 struct TraceInput {
   policy::TraceHeader header;
   policy::StepSource next;
-  uint64_t n_steps = 0;  // about; 0: nobody knows
+  uint64_t n_steps = 0;  // approximately; 0: unknown
 };
 
 // Throws Errc::bad_file, also later from next(), for what is no trace or ends too early.

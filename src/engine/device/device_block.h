@@ -1,5 +1,5 @@
 // A block of a device's memory, as large as the planner priced it, from which pieces are taken
-// front to back. What does not fit is a promise that the planner broke.
+// front to back. A piece that does not fit is a bug of the planner.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

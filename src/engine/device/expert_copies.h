@@ -34,13 +34,14 @@ class ExpertCopies {
 
   // Between two steps: puts into the table what has arrived, and begins moves, these and those that
   // are still to be made, until max_bytes are under way: the rest waits for a later boundary, and
-  // its victims stay where they are until then. So a prompt that makes many wishes is not followed
-  // by a queue that others, a next prompt's experts for one, would stand in.
+  // its victims stay where they are until then. So the copies that a prompt asks for do not
+  // become a queue in which others, such as a next prompt's experts, would have to wait.
   void boundary(std::span<const policy::Move> moves, const Nearby& nearby = {},
                 uint64_t max_bytes = std::numeric_limits<uint64_t>::max());
 
-  // After a fault of the copy stream nobody knows what arrived whole: begins all of it again. False
-  // where there was none. Whoever else uses the stream's finish() would lose these copies.
+  // After a fault of the copy stream it is unknown which copies arrived whole: begins all of them
+  // again. False where there was none. Only this may call the stream's finish(), or copies are
+  // lost.
   bool mend();
 
   // Waits until all copies are done, and puts them into the table: the start, before any step.

@@ -120,7 +120,7 @@ void MissWorker::work() {
 void MissWorker::answer(const backend::Mailbox::Request& request) {
   if (options_.before_answer) options_.before_answer(request);
   backend::ExpertsView experts = model_.layers()[static_cast<size_t>(request.layer.value)].experts;
-  experts.shared_gate = {};  // the device's affair
+  experts.shared_gate = {};  // the device computes it
   const auto start = std::chrono::steady_clock::now();
   experts_.compute(experts, request.pairs, request.input, mailbox_.answer_rows());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

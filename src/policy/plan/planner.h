@@ -53,7 +53,7 @@ struct Wishes {
 };
 
 // The expert cache reads a part of its misses over the link only where that is predicted to be so
-// many times as fast: the cost model does not know better, and the CPU's way needs nothing held.
+// many times as fast: less is within the cost model's error, and the CPU needs no pinned memory.
 constexpr double kSplitGain = 1.05;
 
 // Tokens of a context that nobody asked for: as trained, 4096 at most.

@@ -132,7 +132,7 @@ uint64_t slot_bytes(uint64_t expert_bytes);
 uint64_t slot_bytes(const LayerShape& layer);
 
 // Keys and values of all sequences, in whole pages. A sliding layer gives pages back behind its
-// window. A sum beyond 1 PiB is said to be 1 PiB: nobody has it, and it cannot overflow.
+// window. Sums are capped at 1 PiB, more than any machine has, so that none overflows.
 uint64_t kv_bytes(const LayerShape& layer, const Workload& work);
 
 // Activations of the widest step: the trunk's rows, and the rows of the routed experts. Together no
