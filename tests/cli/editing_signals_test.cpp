@@ -70,5 +70,34 @@ TEST_F(EditingSignalsTest, HandlersAreAsBeforeAfterwards) {
   EXPECT_EQ(found.sa_handler, ours.sa_handler);
 }
 
+TEST_F(EditingSignalsTest, OneThatIsLetThroughMeetsTheHandlerOfBefore) {
+  struct sigaction ours = {}, before = {};
+  ours.sa_handler = [](int) { n_caught = n_caught + 1; };
+  ::sigaction(SIGTERM, &ours, &before);
+  n_caught = 0;
+  {
+    const EditingSignals signals;
+    signals.let_through(SIGTERM);
+    EXPECT_EQ(n_caught, 1);
+    ::raise(SIGTERM);
+    EXPECT_EQ(signals.wait(input_[0]), SIGTERM) << "caught again";
+    EXPECT_EQ(n_caught, 1);
+  }
+  ::sigaction(SIGTERM, &before, nullptr);
+}
+
+TEST_F(EditingSignalsTest, WhatWasIgnoredStaysIgnored) {
+  struct sigaction ignored = {}, before = {};
+  ignored.sa_handler = SIG_IGN;
+  ::sigaction(SIGHUP, &ignored, &before);
+  {
+    const EditingSignals signals;
+    ::raise(SIGHUP);
+    type('a');
+    EXPECT_EQ(signals.wait(input_[0]), 0);
+  }
+  ::sigaction(SIGHUP, &before, nullptr);
+}
+
 }  // namespace
 }  // namespace sluice::cli::test

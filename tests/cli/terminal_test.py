@@ -175,11 +175,13 @@ def goes_on_after_a_pause(t):
 
 
 def gives_the_terminal_back_when_killed(t):
-    t.start_chat(SHORT)
+    t.start_chat(SHORT + " --trace-out killed.slrt")
     t.type("half a li")
     t.wait_for_line("> half a li")
     os.kill(t.chat_pid(), signal.SIGTERM)
     t.expect_shell(128 + signal.SIGTERM)
+    left = [name for name in os.listdir(t.home) if name.startswith("killed")]
+    check(not left, f"the trace left {left}")
 
 
 def ends_at_the_second_ctrl_c_while_it_is_busy(t):

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -49,7 +50,11 @@ void set_handler(int signal, void (*handler)(int), struct sigaction* before) {
 
 EditingSignals::EditingSignals() : before_(kCaught.size()) {
   write_end = pipe_of_signals().ends[1];
-  for (size_t i = 0; i < kCaught.size(); ++i) set_handler(kCaught[i], on_signal, &before_[i]);
+  for (size_t i = 0; i < kCaught.size(); ++i) {
+    set_handler(kCaught[i], on_signal, &before_[i]);
+    const bool was_ignored = before_[i].sa_handler == SIG_IGN;  // as by nohup
+    if (was_ignored) ::sigaction(kCaught[i], &before_[i], nullptr);
+  }
 }
 
 EditingSignals::~EditingSignals() {
@@ -68,7 +73,9 @@ int EditingSignals::wait(int input) const {
 }
 
 void EditingSignals::let_through(int signal) const {
-  set_handler(signal, SIG_DFL, nullptr);
+  const auto i = static_cast<size_t>(std::ranges::find(kCaught, signal) - kCaught.begin());
+  CHECK(i < kCaught.size());
+  ::sigaction(signal, &before_[i], nullptr);
   ::raise(signal);
   set_handler(signal, on_signal, nullptr);  // it was stopped, and goes on
 }

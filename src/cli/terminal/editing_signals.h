@@ -21,7 +21,7 @@ class EditingSignals {
   // one.
   int wait(int input) const;
 
-  // Lets the signal do what it does to a program that does not catch it: end it, or stop it.
+  // Lets the signal do what it does while no line is edited: end the program, or stop it.
   void let_through(int signal) const;
 
  private:
