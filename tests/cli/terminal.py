@@ -66,12 +66,14 @@ class Terminal:
         def is_pending(line):
             return line.startswith(("SigPnd:", "ShdPnd:")) and int(line.split()[1], 16) >> (number - 1) & 1
 
-        pid = self.chat_pid()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            with open(f"/proc/{pid}/status", encoding="ascii") as status:
-                if not any(is_pending(line) for line in status):
-                    return
+            try:
+                with open(f"/proc/{self.chat_pid()}/status", encoding="ascii") as status:
+                    if not any(is_pending(line) for line in status):
+                        return
+            except (OSError, ValueError):  # it has ended
+                return
             time.sleep(0.01)
         raise Failure(f"signal {number} stays pending")
 
