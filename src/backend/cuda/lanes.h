@@ -1,0 +1,97 @@
+// What a kernel body needs of a warp, with two meanings: on a GPU a value of PerLane is a register
+// of each thread, and EACH_LANE runs once, for the thread's own lane; compiled by g++ a PerLane is
+// 32 values and EACH_LANE a loop over them. So the bodies of stripe_dot.h run, and are checked,
+// where there is no GPU. Every float operation here rounds once (the numeric contract).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__CUDACC__)
+#include <cuda_fp16.h>
+#define SLUICE_LANE_FN __device__ __forceinline__
+#define SLUICE_UNROLL _Pragma("unroll")
+#define EACH_LANE(lane) if (const int lane = static_cast<int>(threadIdx.x % 32); lane >= 0)
+#else
+#include <cmath>
+
+#include "quant/half.h"
+#define SLUICE_LANE_FN inline
+#define SLUICE_UNROLL
+#define EACH_LANE(lane) for (int lane = 0; lane < 32; ++lane)
+#endif
+
+namespace sluice::backend::cuda {
+
+#if defined(__CUDACC__)
+
+template <typename T>
+struct PerLane {
+  T value;
+  SLUICE_LANE_FN T& operator[](int) { return value; }
+  SLUICE_LANE_FN const T& operator[](int) const { return value; }
+};
+
+SLUICE_LANE_FN float fma_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+SLUICE_LANE_FN float mul_rn(float a, float b) { return __fmul_rn(a, b); }
+SLUICE_LANE_FN float add_rn(float a, float b) { return __fadd_rn(a, b); }
+SLUICE_LANE_FN float to_float(int i) { return __int2float_rn(i); }
+SLUICE_LANE_FN float as_float(uint32_t bits) { return __uint_as_float(bits); }
+SLUICE_LANE_FN float half_bits(uint32_t bits) {
+  return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
+}
+
+// Byte k of the result is byte (selector >> 4k & 7) of hi:lo, or that byte's sign eight times where
+// bit 3 of the selector is set.
+SLUICE_LANE_FN uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) {
+  uint32_t out;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(out) : "r"(lo), "r"(hi), "r"(selector));
+  return out;
+}
+
+// The value of another lane of the warp.
+template <typename T>
+SLUICE_LANE_FN T from_lane(const PerLane<T>& values, int lane) {
+  return __shfl_sync(0xffffffffu, values.value, lane);
+}
+
+#else
+
+template <typename T>
+struct PerLane {
+  T value[32];
+  T& operator[](int lane) { return value[lane]; }
+  const T& operator[](int lane) const { return value[lane]; }
+};
+
+inline float fma_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline float mul_rn(float a, float b) { return a * b; }
+inline float add_rn(float a, float b) { return a + b; }
+inline float to_float(int i) { return static_cast<float>(i); }
+inline float as_float(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, 4);
+  return value;
+}
+inline float half_bits(uint32_t bits) { return quant::f16_to_f32(static_cast<uint16_t>(bits)); }
+
+inline uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) {
+  const uint64_t bytes = static_cast<uint64_t>(hi) << 32 | lo;
+  uint32_t out = 0;
+  for (unsigned k = 0; k < 4; ++k) {
+    const uint32_t one = selector >> 4 * k & 15;
+    const auto byte = static_cast<uint32_t>(bytes >> 8 * (one & 7) & 255);
+    out |= (one & 8 ? (byte & 128 ? 255u : 0u) : byte) << 8 * k;
+  }
+  return out;
+}
+
+template <typename T>
+T from_lane(const PerLane<T>& values, int lane) {
+  return values[lane];
+}
+
+#endif
+
+}  // namespace sluice::backend::cuda
