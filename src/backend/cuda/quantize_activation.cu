@@ -8,14 +8,13 @@
 #include "backend/cuda/contract.cuh"
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/quantize_activation.h"
+#include "backend/cuda/warp.cuh"
 #include "base/check.h"
 
 namespace sluice::backend::cuda {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kThreads = 256;
-constexpr unsigned kAllLanes = 0xffffffffu;
 constexpr float kSmallest = 0x1p-100f;  // below it a block is zero
 
 __global__ void quantize_activation_kernel(const float* __restrict__ x, int64_t n,
@@ -25,12 +24,12 @@ __global__ void quantize_activation_kernel(const float* __restrict__ x, int64_t 
   if (i >= n) return;  // whole warps: n is a multiple of 32
   const float value = x[i];
   const unsigned magnitude = __float_as_uint(value) & 0x7fffffffu;
-  const float peak = __uint_as_float(__reduce_max_sync(kAllLanes, magnitude));
+  const float peak = __uint_as_float(warp_max(magnitude));
   const bool is_zero = peak < kSmallest;
   const float scale = is_zero ? 0.0f : __fdiv_rn(127.0f, peak);
   const int rounded = is_zero ? 0 : __float2int_rn(__fmul_rn(value, scale));
   q[i] = static_cast<int8_t>(rounded);
-  const int sum = __reduce_add_sync(kAllLanes, rounded);
+  const int sum = warp_add(rounded);
   if (threadIdx.x % kWarp != 0) return;
   const float step = is_zero ? 0.0f : __fmul_rn(peak, 1.0f / 127.0f);
   d[i / kWarp] = step;

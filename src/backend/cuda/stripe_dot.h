@@ -23,8 +23,8 @@ struct RowShape {
   int n_chunks;
   int last_blocks;  // blocks of 32 in the last chunk: 1..8, 8 for super-blocks
 
-  SLUICE_LANE_FN int n_blocks(int chunk) const { return chunk == n_chunks - 1 ? last_blocks : 8; }
-  SLUICE_LANE_FN int n_units() const { return (n_chunks + kUnitChunks - 1) / kUnitChunks; }
+  constexpr int n_blocks(int chunk) const { return chunk == n_chunks - 1 ? last_blocks : 8; }
+  constexpr int n_units() const { return (n_chunks + kUnitChunks - 1) / kUnitChunks; }
 };
 
 constexpr RowShape row_shape(int64_t n_cols) {
@@ -64,6 +64,7 @@ struct InputRow {
 };
 
 struct PlainLoad {
+  static constexpr int kChunkStride = kChunk;  // from one chunk's bytes to the next one's
   SLUICE_LANE_FN static uint32_t word(const void* p) { return *static_cast<const uint32_t*>(p); }
   SLUICE_LANE_FN static void four(const float* p, float* out) {
     SLUICE_UNROLL for (int k = 0; k < 4; ++k) out[k] = p[k];
@@ -73,7 +74,7 @@ struct PlainLoad {
 // The bytes of chunk `chunk` that the lane's column needs (tensor_core.h).
 template <int by, typename Load>
 SLUICE_LANE_FN void load_inputs(const InputRow& in, int chunk, int lane, InputBytes& out) {
-  const int8_t* const q = in.q + kChunk * chunk + 4 * (lane % 4);
+  const int8_t* const q = in.q + Load::kChunkStride * chunk + 4 * (lane % 4);
   const int half = lane / 4 % 2;
   SLUICE_UNROLL for (int k = 0; k < 8; ++k) {
     const int at = by == 32 ? 32 * (k / 2 * 2 + half) + 16 * (k % 2) : 32 * k + 16 * half;

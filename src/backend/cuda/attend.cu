@@ -1,0 +1,445 @@
+// Split flash decoding over a paged cache of f16 or bf16, with all that stands between the input
+// projections and the output projection.
+//
+// Layout   as in attend.h; a key or value row is head_dim numbers of 2 bytes.
+// Mapping  a block is (split, kv head and up to eight of its query heads, row). Eight dimensions a
+//          lane, so a key takes dims / 8 lanes and a warp has several at once. First the scores of
+//          a tile of positions, then their softmax, then the values; tiles by online softmax. The
+//          block that ends last adds the splits in their order.
+//          Keys and values of this step's own rows are not read from the cache: whoever needs them
+//          makes them again from qkv, rounded as they are stored.
+// Limits   head_dim % 32 == 0, <= 256; a sequence's rows of a step have consecutive positions.
+// Cost     see bench/gpu_kernels and docs/decisions/0011. A split has 64 positions at least, and
+//          their number depends on the row's length alone.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backend/cuda/attend.h"
+#include "backend/cuda/attend_heads.cuh"
+#include "backend/cuda/contract.cuh"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/stage_rows.cuh"
+#include "base/check.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kTile = 256;       // positions whose scores are kept at once
+constexpr int kSplitLeast = 64;  // positions
+constexpr int kNewMost = 16;     // rows of one sequence in a step
+
+// What part of a row's positions a block sees.
+struct Split {
+  int n, index, first, end;
+};
+__device__ __forceinline__ Split split_of(int length, int index) {
+  const int wanted = min(kMaxSplits, (length + kSplitLeast - 1) / kSplitLeast);
+  const int size = ((length + wanted - 1) / wanted + 7) / 8 * 8;
+  return {(length + size - 1) / size, index, index * size, min(length, (index + 1) * size)};
+}
+
+template <int dims, int heads>
+struct SharedData {
+  float q[heads][dims];
+  float new_k[kNewMost][dims];
+  float new_v[kNewMost][dims];
+  float scores[kTile][heads];  // then their exponentials
+  float rescale[heads], sum[heads], peak[heads];
+  float merged[kWarps][heads][dims];
+  bool is_last;
+};
+
+// Adds the lanes of a key: afterwards lane l of them has head `owned_head`, if it has one.
+template <int lanes, int heads>
+struct ScoreSums {
+  float v[heads];
+
+  __device__ __forceinline__ int owned_head(int lane) const {
+    int head = 0, n = heads;
+#pragma unroll
+    for (int m = lanes / 2; m > 0; m >>= 1) {
+      if (n > 1) n /= 2, head += lane & m ? n : 0;
+    }
+    return head;
+  }
+  __device__ __forceinline__ bool owns(int lane) const {
+    return lane % (lanes > heads ? lanes / heads : 1) == 0;
+  }
+  __device__ __forceinline__ float total(int lane) {
+    int n = heads;
+#pragma unroll
+    for (int m = lanes / 2; m > 0; m >>= 1) {
+      if (n > 1) {
+        n /= 2;
+#pragma unroll
+        for (int i = 0; i < heads / 2; ++i) {
+          if (i < n) {
+            const float lower = v[i], upper = v[i + n];
+            const float other = __shfl_xor_sync(kAllLanes, lane & m ? lower : upper, m);
+            v[i] = __fadd_rn(lane & m ? upper : lower, other);
+          }
+        }
+      } else {
+        v[0] = __fadd_rn(v[0], __shfl_xor_sync(kAllLanes, v[0], m));
+      }
+    }
+    return v[0];
+  }
+};
+
+template <int dims, int heads, bool bf16>
+class Block {
+ public:
+  static constexpr int kLanes = dims / 8;         // of a key
+  static constexpr int kAtOnce = kWarp / kLanes;  // keys of a warp
+  static constexpr int kAhead = 4;                // loads in flight
+  using Shared = SharedData<dims, heads>;
+
+  __device__ __forceinline__ Block(const Attend& p, Shared& s, int first_head, int kv_head, int row)
+      : p_(p),
+        s_(s),
+        first_head_(first_head),
+        kv_head_(kv_head),
+        row_(row),
+        warp_(static_cast<int>(threadIdx.x) / kWarp),
+        lane_(static_cast<int>(threadIdx.x) % kWarp),
+        position_(__ldcg(p.positions + row)),
+        pages_(p.page_table + static_cast<int64_t>(__ldcg(p.sequences + row)) * p.table_stride) {}
+
+  __device__ __forceinline__ int length() const { return position_ + 1; }
+
+  // The query heads, scaled; and the keys and values of this step that the split holds.
+  __device__ __forceinline__ void prepare(const Split& split) {
+    const float scale = __fdiv_rn(1.0f, __fsqrt_rn(static_cast<float>(p_.head_dim)));
+    for (int h = warp_; h < heads; h += kWarps) {
+      const bool is_real = first_head_ + h < (kv_head_ + 1) * (p_.n_heads / p_.n_kv_heads);
+      make_head<dims>(p_, row_, HeadKind::query, is_real ? first_head_ + h : first_head_, s_.q[h],
+                      lane_);
+      for (int i = lane_; i < dims; i += kWarp) s_.q[h][i] = __fmul_rn(s_.q[h][i], scale);
+    }
+    n_new_ = 1;
+    while (n_new_ < kNewMost && row_ >= n_new_ &&
+           __ldcg(p_.sequences + row_ - n_new_) == __ldcg(p_.sequences + row_)) {
+      ++n_new_;
+    }
+    for (int i = warp_; i < 2 * n_new_; i += kWarps) {
+      const int back = i / 2, at = position_ - back;
+      if (at < split.first || at >= split.end) continue;
+      float* const head = i % 2 ? s_.new_v[back] : s_.new_k[back];
+      make_head<dims>(p_, row_ - back, i % 2 ? HeadKind::value : HeadKind::key, kv_head_, head,
+                      lane_);
+      round_and_store(head, back == 0 ? (i % 2 ? p_.v : p_.k) : nullptr, at);
+    }
+    __syncthreads();
+  }
+
+  // Positions [first, end) of the split: scores, softmax, values.
+  __device__ __forceinline__ void attend(const Split& split, float (&acc)[heads][8]) {
+    if (warp_ < heads && lane_ == 0) s_.peak[warp_] = -3.0e38f, s_.sum[warp_] = 0.0f;
+    for (int first = split.first; first < split.end; first += kTile) {
+      const int n = min(kTile, split.end - first);
+      score(first, n);
+      __syncthreads();
+      for (int h = warp_; h < heads; h += kWarps) soften(h, n);
+      __syncthreads();
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) acc[h][i] = __fmul_rn(acc[h][i], s_.rescale[h]);
+      }
+      add_values(first, n, acc);
+      __syncthreads();
+    }
+  }
+
+  // The block's sums of all warps, in their order; out[h][i] in shared memory (merged[0]).
+  __device__ __forceinline__ void merge(float (&acc)[heads][8]) {
+#pragma unroll
+    for (int h = 0; h < heads; ++h) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+#pragma unroll
+        for (int m = kLanes; m < kWarp; m <<= 1) {
+          acc[h][i] = __fadd_rn(acc[h][i], __shfl_xor_sync(kAllLanes, acc[h][i], m));
+        }
+      }
+      if (lane_ < kLanes) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) s_.merged[warp_][h][8 * lane_ + i] = acc[h][i];
+      }
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < heads * dims; i += kThreads) {
+      float sum = s_.merged[0][0][i];
+      for (int w = 1; w < kWarps; ++w) sum = __fadd_rn(sum, s_.merged[w][0][i]);
+      s_.merged[0][0][i] = sum;
+    }
+    __syncthreads();
+  }
+
+ private:
+  // Rounds a head as the cache stores it, and stores it where a cache is given.
+  __device__ __forceinline__ void round_and_store(float* head, uint8_t* cache, int position) {
+    uint8_t* const out = cache ? cache + row_at(position) : nullptr;
+    for (int i = lane_; i < p_.head_dim; i += kWarp) {
+      const uint16_t bits = bf16 ? to_bf16(head[i]) : to_f16(head[i]);
+      head[i] = bf16 ? __uint_as_float(static_cast<uint32_t>(bits) << 16) : half_bits(bits);
+      if (out) reinterpret_cast<uint16_t*>(out)[i] = bits;
+    }
+    __syncwarp();
+  }
+  __device__ __forceinline__ int64_t row_at(int position) const {
+    const int64_t page = __ldg(pages_ + position / p_.page_tokens);
+    return ((page * p_.n_kv_heads + kv_head_) * p_.page_tokens + position % p_.page_tokens) *
+           p_.head_dim * 2;
+  }
+
+  // Eight numbers of a key or value: from the cache, or of this step.
+  __device__ __forceinline__ uint4 load(const uint8_t* cache, int position) const {
+    const int at = lane_ % kLanes * 8;
+    if (position > position_ - n_new_ || at >= p_.head_dim) return {0, 0, 0, 0};
+    return __ldcg(reinterpret_cast<const uint4*>(cache + row_at(position) + 2 * at));
+  }
+  __device__ __forceinline__ void widen(uint4 raw, const float (*fresh)[dims], int position,
+                                        float (&out)[8]) const {
+    if (position > position_ - n_new_) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) out[i] = fresh[position_ - position][lane_ % kLanes * 8 + i];
+      return;
+    }
+    const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      out[2 * i] = bf16 ? __uint_as_float(words[i] << 16) : half_bits(words[i] & 0xffffu);
+      out[2 * i + 1] = bf16 ? __uint_as_float(words[i] & 0xffff0000u) : half_bits(words[i] >> 16);
+    }
+  }
+
+  // use(k, position - first, eight numbers), for the warp's positions, several loads at a time.
+  template <typename Use>
+  __device__ __forceinline__ void each(const uint8_t* cache, const float (*fresh)[dims], int first,
+                                       int n, const Use& use) const {
+    const int own = warp_ * kAtOnce + lane_ / kLanes;
+    for (int base = 0; base < n; base += kWarps * kAtOnce * kAhead) {
+      uint4 raw[kAhead];
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        const int at = base + k * kWarps * kAtOnce + own;
+        raw[k] = at < n ? load(cache, first + at) : uint4{0, 0, 0, 0};
+      }
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) {
+        const int start = base + k * kWarps * kAtOnce;
+        if (start + warp_ * kAtOnce >= n) break;  // the whole warp
+        float x[8] = {};
+        const int at = start + own;
+        if (at < n) widen(raw[k], fresh, first + at, x);
+        use(at, x);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void score(int first, int n) {
+    float q[heads][8];
+#pragma unroll
+    for (int h = 0; h < heads; ++h) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) q[h][i] = s_.q[h][lane_ % kLanes * 8 + i];
+    }
+    each(p_.k, s_.new_k, first, n, [&](int at, const float(&k)[8]) {
+      ScoreSums<kLanes, heads> sums;
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        float dot = __fmul_rn(q[h][0], k[0]);
+#pragma unroll
+        for (int i = 1; i < 8; ++i) dot = __fmaf_rn(q[h][i], k[i], dot);
+        sums.v[h] = dot;
+      }
+      const float total = sums.total(lane_);
+      if (at < n && sums.owns(lane_)) s_.scores[at][sums.owned_head(lane_)] = total;
+    });
+  }
+
+  // Scores of head h to exponentials; what was added so far is to be scaled by rescale.
+  __device__ __forceinline__ void soften(int h, int n) {
+    float peak = s_.peak[h];
+    const float before = peak;
+    for (int t = lane_; t < n; t += kWarp) peak = fmaxf(peak, s_.scores[t][h]);
+    for (int m = 16; m > 0; m >>= 1) peak = fmaxf(peak, __shfl_xor_sync(kAllLanes, peak, m));
+    float sum = 0.0f;
+    for (int t = lane_; t < n; t += kWarp) {
+      const float e = contract_exp(__fsub_rn(s_.scores[t][h], peak));
+      s_.scores[t][h] = e;
+      sum = __fadd_rn(sum, e);
+    }
+    sum = warp_sum(sum);
+    if (lane_ > 0) return;
+    const float rescale = contract_exp(__fsub_rn(before, peak));
+    s_.rescale[h] = rescale;
+    s_.peak[h] = peak;
+    s_.sum[h] = __fmaf_rn(s_.sum[h], rescale, sum);
+  }
+
+  __device__ __forceinline__ void add_values(int first, int n, float (&acc)[heads][8]) {
+    each(p_.v, s_.new_v, first, n, [&](int at, const float(&v)[8]) {
+      if (at >= n) return;
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        const float e = s_.scores[at][h];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) acc[h][i] = __fmaf_rn(e, v[i], acc[h][i]);
+      }
+    });
+  }
+
+  const Attend& p_;
+  Shared& s_;
+  int first_head_, kv_head_, row_, warp_, lane_, position_;
+  const int32_t* pages_;
+  int n_new_ = 1;
+};
+
+// A split's sums for others to add: dims of each head, then its peak and its sum.
+__device__ __forceinline__ float* partial_of(const Attend& p, int row, int head, int split) {
+  return p.partials +
+         ((static_cast<int64_t>(row) * p.n_heads + head) * kMaxSplits + split) * (p.head_dim + 2);
+}
+
+// All splits of the block's heads, in their order; the result replaces merged[0].
+template <int dims, int heads>
+__device__ __forceinline__ void add_splits(const Attend& p, SharedData<dims, heads>& s, int row,
+                                           int first_head, int n_heads, int n_splits) {
+  for (int i = threadIdx.x; i < n_heads * p.head_dim; i += kThreads) {
+    const int h = i / p.head_dim, d = i % p.head_dim;
+    float peak = -3.0e38f;
+    for (int k = 0; k < n_splits; ++k) {
+      peak = fmaxf(peak, __ldcg(partial_of(p, row, first_head + h, k) + p.head_dim));
+    }
+    float total = 0.0f, sum = 0.0f;
+    for (int k = 0; k < n_splits; ++k) {
+      const float* const part = partial_of(p, row, first_head + h, k);
+      const float weight = contract_exp(__fsub_rn(__ldcg(part + p.head_dim), peak));
+      total = __fmaf_rn(weight, __ldcg(part + d), total);
+      sum = __fmaf_rn(weight, __ldcg(part + p.head_dim + 1), sum);
+    }
+    s.merged[0][h][d] = __fdiv_rn(total, sum);
+  }
+  __syncthreads();
+}
+
+template <int dims, int heads>
+__device__ __forceinline__ void write_heads(const Attend& p, const SharedData<dims, heads>& s,
+                                            int row, int first_head, int n_heads) {
+  const int n = n_heads * p.head_dim, column = first_head * p.head_dim;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const auto value = [&](int i) { return s.merged[0][i / p.head_dim][i % p.head_dim]; };
+  if (p.out) {
+    for (int i = threadIdx.x; i < n; i += kThreads) {
+      p.out[static_cast<int64_t>(row) * p.n_heads * p.head_dim + column + i] = value(i);
+    }
+  }
+  if (!p.out_int8) return;
+  for (int first = static_cast<int>(threadIdx.x) / kWarp * kSegment; first < n;
+       first += kWarps * kSegment) {
+    const int at = first + 4 * lane;
+    const bool is_in = at < n;
+    const float4 v =
+        is_in ? float4{value(at), value(at + 1), value(at + 2), value(at + 3)} : float4{0, 0, 0, 0};
+    const int64_t block = static_cast<int64_t>(row) * p.out_int8.n_chunks * 8 + (column + at) / 32;
+    quantize_segment(v, lane, p.out_int8.q + 32 * block + at % 32, p.out_int8.d + block,
+                     p.out_int8.y + block, is_in);
+  }
+}
+
+template <int dims, int heads, bool bf16>
+__global__ void __launch_bounds__(kThreads, 1) attend_kernel(const __grid_constant__ Attend p) {
+  extern __shared__ __align__(16) uint8_t shared[];
+  auto& s = *reinterpret_cast<SharedData<dims, heads>*>(shared);
+  const int row = static_cast<int>(blockIdx.z), per_kv = p.n_heads / p.n_kv_heads;
+  const int n_parts = (per_kv + heads - 1) / heads;  // blocks of a kv head
+  const int kv_head = static_cast<int>(blockIdx.y) / n_parts;
+  const int first_head = kv_head * per_kv + static_cast<int>(blockIdx.y) % n_parts * heads;
+  const int n_heads = min(heads, (kv_head + 1) * per_kv - first_head);
+  let_next_kernel_begin();
+  Block<dims, heads, bf16> block(p, s, first_head, kv_head, row);
+  const Split split = split_of(block.length(), static_cast<int>(blockIdx.x));
+  wait_for_previous_kernel();
+  if (split.index >= split.n) return;
+  block.prepare(split);
+  float acc[heads][8] = {};
+  block.attend(split, acc);
+  block.merge(acc);
+  if (split.n == 1) {
+    for (int i = threadIdx.x; i < heads * dims; i += kThreads) {
+      s.merged[0][0][i] = __fdiv_rn(s.merged[0][0][i], s.sum[i / dims]);
+    }
+    __syncthreads();
+    write_heads(p, s, row, first_head, n_heads);
+    return;
+  }
+  for (int i = threadIdx.x; i < n_heads * p.head_dim; i += kThreads) {
+    const int h = i / p.head_dim;
+    float* const part = partial_of(p, row, first_head + h, split.index);
+    part[i % p.head_dim] = s.merged[0][h][i % p.head_dim];
+    if (i % p.head_dim == 0) part[p.head_dim] = s.peak[h], part[p.head_dim + 1] = s.sum[h];
+  }
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned* const n_done = p.n_done + row * p.n_heads + first_head;
+    s.is_last = atomicAdd(n_done, 1u) == static_cast<unsigned>(split.n) - 1;
+    if (s.is_last) *n_done = 0;
+  }
+  __syncthreads();
+  if (!s.is_last) return;
+  __threadfence();
+  add_splits(p, s, row, first_head, n_heads, split.n);
+  write_heads(p, s, row, first_head, n_heads);
+}
+
+template <int dims, int heads>
+void run(const Attend& p, const Launch& how) {
+  const int per_kv = p.n_heads / p.n_kv_heads;
+  const dim3 grid(kMaxSplits, static_cast<unsigned>(p.n_kv_heads * ((per_kv + heads - 1) / heads)),
+                  static_cast<unsigned>(p.n_rows));
+  constexpr size_t kBytes = sizeof(SharedData<dims, heads>);
+  CHECK(kBytes <= static_cast<size_t>(how.shared_bytes));
+  if (p.kv_type == quant::Type::bf16) {
+    launch(attend_kernel<dims, heads, true>, grid, kThreads, kBytes, how, p);
+  } else {
+    launch(attend_kernel<dims, heads, false>, grid, kThreads, kBytes, how, p);
+  }
+}
+
+template <int dims>
+void run_heads(const Attend& p, const Launch& how) {
+  const int per_kv = p.n_heads / p.n_kv_heads;
+  if (per_kv == 1) {
+    run<dims, 1>(p, how);
+  } else if (per_kv <= 4) {
+    run<dims, 4>(p, how);
+  } else {
+    run<dims, 8>(p, how);
+  }
+}
+
+}  // namespace
+
+void attend(const Attend& p, const Launch& how) {
+  CHECK(p.n_rows >= 1 && p.n_rows <= 16 && p.n_kv_heads > 0 && p.n_heads % p.n_kv_heads == 0);
+  CHECK(p.head_dim % 32 == 0 && p.head_dim > 0 && p.head_dim <= 256);
+  CHECK(2 * p.n_pairs <= p.head_dim && p.page_tokens > 0);
+  CHECK(p.kv_type == quant::Type::f16 || p.kv_type == quant::Type::bf16);
+  CHECK(p.out || p.out_int8);
+  if (p.head_dim <= 64) {
+    run_heads<64>(p, how);
+  } else if (p.head_dim <= 128) {
+    run_heads<128>(p, how);
+  } else {
+    run_heads<256>(p, how);
+  }
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,58 @@
+// Attention of a decode step on the device: head norms, rope, append to the paged KV cache, and
+// softmax(q k^T / sqrt(head_dim)) v over every earlier position of the row's sequence. Pointers are
+// device memory; nothing here synchronises or allocates.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/int8_rows.h"
+#include "backend/cuda/launch.h"
+#include "quant/type.h"
+
+namespace sluice::backend::cuda {
+
+enum class NormOfHeads { none, per_head, whole };
+
+// A long row is cut into this many splits at most, by its length alone.
+constexpr int kMaxSplits = 32;
+
+struct Attend {
+  const float* qkv = nullptr;  // [n_rows, (n_heads + 2 n_kv_heads) head_dim]
+  int n_rows = 0;
+  int n_heads = 0;
+  int n_kv_heads = 0;
+  int head_dim = 0;
+
+  NormOfHeads head_norm = NormOfHeads::none;
+  const float* q_norm = nullptr;  // [head_dim], or of all heads
+  const float* k_norm = nullptr;
+  float eps = 0.0f;
+
+  // cos of every pair, then sin of every pair. Pairs are (2j, 2j + 1), or (j, j + n_pairs).
+  const float* angles = nullptr;  // [n_rows, 2 n_pairs]
+  int n_pairs = 0;
+  bool pairs_are_adjacent = false;
+
+  // Rows of one sequence stand side by side, in order of position.
+  const int32_t* positions = nullptr;   // [n_rows]
+  const int32_t* sequences = nullptr;   // [n_rows]
+  const int32_t* page_table = nullptr;  // [n_sequences, table_stride]
+  int table_stride = 0;
+  int page_tokens = 0;
+
+  quant::Type kv_type = quant::Type::f16;  // or bf16
+  uint8_t* k = nullptr;                    // pages of [n_kv_heads, page_tokens, head_dim]
+  uint8_t* v = nullptr;
+
+  float* out = nullptr;  // [n_rows, n_heads head_dim]; null: int8 alone
+  Int8Rows out_int8;     // the same, quantised; empty: f32 alone
+
+  float* partials = nullptr;   // scratch: attend_partials() floats
+  unsigned* n_done = nullptr;  // scratch: [n_rows * n_heads], 0 before the first launch
+};
+void attend(const Attend& p, const Launch& how);
+
+constexpr int64_t attend_partials(int n_rows, int n_heads, int head_dim) {
+  return int64_t{n_rows} * n_heads * kMaxSplits * (head_dim + 2);
+}
+
+}  // namespace sluice::backend::cuda

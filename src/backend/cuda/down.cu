@@ -1,0 +1,224 @@
+// The experts' down projections, their weighted sum in order of rank, and the residual.
+//
+// Layout   weights: stripes, by the addresses in the list; h: int8 rows by slot; x: f32 rows.
+// Mapping  a block owns eight outputs (a stripe of every expert) of all rows; a warp takes every
+//          eighth group, all its units one after the other, and reads its hidden rows straight
+//          from L2 into fragments. Outputs of all slots meet in shared memory, and a thread for
+//          each (row, output) adds them by rank: no atomics, no second kernel.
+//          Addresses and weights are read before the wait for gate_up: the router's writes are
+//          visible, since gate_up lets this kernel begin only behind its own wait.
+// Limits   d_model % 8 == 0, d_ff % 32 (super-blocks: 256), 1 to 16 rows (the launcher checks).
+// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backend/cuda/experts.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stripe_dispatch.h"
+#include "backend/cuda/weight_ring.cuh"
+#include "base/check.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * kWarp;
+
+struct DownArgs {
+  Down p;
+  RowShape shape;
+  RowShape shared_shape;
+  int64_t stripe_bytes;
+  int64_t shared_stripe_bytes;
+  int n_stages;
+  int slot_size;
+  int n_slots;  // of outputs
+};
+
+struct SharedPlan {
+  int outs_at, barriers_at, n_bytes;
+};
+__host__ __device__ inline SharedPlan shared_plan(const DownArgs& a) {
+  SharedPlan s;
+  s.outs_at = kWarps * a.n_stages * a.slot_size;
+  s.barriers_at = s.outs_at + a.n_slots * 8 * 4;
+  s.n_bytes = s.barriers_at + kWarps * a.n_stages * 8;
+  return s;
+}
+
+// The units of a warp's groups, one after the other.
+template <Type type>
+struct UnitWalk {
+  const DownArgs& a;
+  int n_groups;
+  int group;     // of the next unit
+  int unit = 0;  // in it
+
+  struct Place {
+    const ExpertGroup* group;
+    RowShape shape;
+    int unit;
+    const uint8_t* src;
+    int n_chunks;
+  };
+  __device__ __forceinline__ bool is_done() const { return group >= n_groups; }
+  __device__ __forceinline__ Place next() {
+    const bool is_shared = a.p.shape.shared_d_ff > 0 && group == n_groups - 1;
+    const RowShape shape = is_shared ? a.shared_shape : a.shape;
+    const ExpertGroup* const g = a.p.list.groups + group;
+    const auto* const down = reinterpret_cast<const uint8_t*>(
+        __ldcg(reinterpret_cast<const unsigned long long*>(&g->down)));
+    const int64_t stripe = is_shared ? a.shared_stripe_bytes : a.stripe_bytes;
+    const int n = down ? min(kUnitChunks, shape.n_chunks - kUnitChunks * unit) : 0;
+    const Place place{
+        g, shape, unit,
+        down ? down + blockIdx.x * stripe + chunk_offset<type>(kUnitChunks * unit) : nullptr, n};
+    if (down == nullptr || ++unit == shape.n_units()) unit = 0, group += kWarps;
+    return place;
+  }
+};
+
+template <Type type>
+__device__ __forceinline__ int place_bytes(const typename UnitWalk<type>::Place& at) {
+  return at.n_chunks ? unit_bytes<type>(at.shape, kUnitChunks * at.unit, at.n_chunks) : 0;
+}
+
+__device__ __forceinline__ InputRow hidden_row(const Int8Rows& h, int slot) {
+  const int64_t at = static_cast<int64_t>(slot) * h.n_chunks;
+  return {h.q + kChunk * at, h.d + 8 * at, h.y + 8 * at};
+}
+
+// x + the sum over ranks of a row's output, and the shared expert's.
+__device__ __forceinline__ void combine(const DownArgs& a, const float* outs, int i, float x) {
+  const int r = i / 8, column = i % 8, n_used = a.p.shape.n_used;
+  const float* const weights = a.p.weights + r * n_used;
+  float v = __fmul_rn(__ldcg(weights), outs[r * n_used * 8 + column]);
+  for (int k = 1; k < n_used; ++k) {
+    v = __fmaf_rn(__ldcg(weights + k), outs[(r * n_used + k) * 8 + column], v);
+  }
+  if (a.p.shape.shared_d_ff > 0) {
+    v = __fmaf_rn(__ldcg(a.p.shared_weights + r), outs[(a.p.n_rows * n_used + r) * 8 + column], v);
+  }
+  a.p.x[static_cast<int64_t>(r) * a.p.shape.d_model + 8 * blockIdx.x + column] = __fadd_rn(x, v);
+}
+
+template <Type type, bool many>
+__global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
+    down_kernel(const __grid_constant__ DownArgs a) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  const SharedPlan plan = shared_plan(a);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
+  auto* const outs = reinterpret_cast<float*>(shared + plan.outs_at);
+  WeightRing ring(shared + warp * a.n_stages * a.slot_size, a.slot_size,
+                  reinterpret_cast<uint64_t*>(shared + plan.barriers_at) + warp * a.n_stages,
+                  a.n_stages);
+  let_next_kernel_begin();
+  const int n_groups = __ldcg(a.p.list.n_groups);
+  UnitWalk<type> asked{a, n_groups, warp}, walk{a, n_groups, warp};
+  const auto request = [&] {
+    const auto place = asked.next();
+    ring.request(place.src, place_bytes<type>(place));
+  };
+  for (int i = 0; i < a.n_stages && !asked.is_done(); ++i) request();
+
+  typename UnitWalk<type>::Place place{};
+  Unit unit{};
+  UnitWeights weights;
+  const auto take_next = [&] {
+    place = walk.next();
+    unit = {ring.wait(place.src), kUnitChunks * place.unit, place.n_chunks};
+    if constexpr (!many) {
+      if (place.n_chunks) unpack_unit<type>(unit, place.shape, weights);
+    }
+  };
+  bool has_unit = !walk.is_done();
+  if (has_unit) take_next();
+  wait_for_previous_kernel();
+
+  const bool sums = static_cast<int>(threadIdx.x) < 8 * a.p.n_rows;
+  float x = 0.0f;
+  if (sums) {
+    x = __ldcg(a.p.x + static_cast<int64_t>(threadIdx.x / 8) * a.p.shape.d_model + 8 * blockIdx.x +
+               threadIdx.x % 8);
+  }
+  constexpr int kGroups = many ? kMaxRows / kInputsAtOnce : 1;
+  PerLane<float> acc[kGroups] = {};
+  while (has_unit) {
+    const ExpertGroup* const group = place.group;
+    const int n_pairs = many ? __ldcg(&group->n_pairs) : 1;
+    if (place.n_chunks == 0) {
+      for (int i = lane; i < 8 * n_pairs; i += kWarp) {
+        const int slot = group->slot[i / 8];
+        outs[slot * 8 + i % 8] = __ldcg(
+            a.p.outside + static_cast<int64_t>(slot) * a.p.shape.d_model + 8 * blockIdx.x + i % 8);
+      }
+    } else if constexpr (many) {
+      dot_unit_4<type, PastL1Load>(
+          unit, place.shape, n_pairs, [&](int r) { return hidden_row(a.p.h, group->slot[r]); },
+          [&](int, int at, const PerLane<float>& got) {
+#pragma unroll
+            for (int k = 0; k < kGroups; ++k) {
+              if (k == at) acc[k].value = add_rn(acc[k].value, got.value);
+            }
+          });
+    } else {
+      PerLane<float> got;
+      dot_unit<type, PastL1Load>(unit, place.shape, weights, hidden_row(a.p.h, group->slot[0]),
+                                 got);
+      add_in_order(got, unit.n, acc[0]);
+    }
+    if (place.n_chunks && place.unit == place.shape.n_units() - 1) {
+#pragma unroll
+      for (int k = 0; k < kGroups; ++k) {
+        const int pair = many ? kInputsAtOnce * k + lane % 4 : 0;
+        if (pair < n_pairs && (many || lane % 4 == 0)) {
+          outs[group->slot[pair] * 8 + lane / 4] = acc[k].value;
+        }
+        acc[k].value = 0.0f;
+      }
+    }
+    __syncwarp();
+    if (!asked.is_done()) request();
+    has_unit = !walk.is_done();
+    if (has_unit) take_next();
+  }
+  __syncthreads();
+  if (sums) combine(a, outs, static_cast<int>(threadIdx.x), x);
+}
+
+template <Type type>
+void run(const Down& p, const Launch& how) {
+  DownArgs args{};
+  args.p = p;
+  args.shape = row_shape(p.shape.d_ff);
+  args.shared_shape = row_shape(std::max(p.shape.shared_d_ff, 32));
+  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_ff));
+  args.shared_stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.shared_d_ff));
+  const int most = std::min(kUnitChunks, std::max(args.shape.n_chunks, args.shared_shape.n_chunks));
+  args.slot_size = slot_bytes(static_cast<int>(most * Stripe<type>::chunk_bytes(8)));
+  args.n_slots = p.n_rows * (p.shape.n_used + 1);
+  const int n_groups = p.n_rows * p.shape.n_used + (p.shape.shared_d_ff > 0 ? 1 : 0);
+  args.n_stages = std::min((n_groups + kWarps - 1) / kWarps * args.shape.n_units(), 2);
+  constexpr int kMinShared = 76 * 1024;  // as gate_up's: not more than two blocks an SM
+  const int n_bytes = std::max(shared_plan(args).n_bytes, std::min(kMinShared, how.shared_bytes));
+  CHECK(n_bytes <= how.shared_bytes);
+  const dim3 grid(static_cast<unsigned>(p.shape.d_model / 8));
+  if (p.n_rows == 1) {
+    launch(down_kernel<type, false>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
+  } else {
+    launch(down_kernel<type, true>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
+  }
+}
+
+}  // namespace
+
+void down(const Down& p, const Launch& how) {
+  CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.shape.n_used <= kMaxUsed);
+  CHECK(p.shape.d_model % 8 == 0 && p.shape.d_ff % 32 == 0 && p.shape.shared_d_ff % 32 == 0);
+  CHECK(p.h.n_chunks == row_shape(std::max(p.shape.d_ff, p.shape.shared_d_ff)).n_chunks);
+  with_stripe_type(p.shape.down_type, [&]<Type type>() { run<type>(p, how); });
+}
+
+}  // namespace sluice::backend::cuda

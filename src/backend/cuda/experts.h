@@ -1,0 +1,68 @@
+// The experts of a decode step on the device: which of them rows chose (route.h fills the list),
+// and the two kernels that compute them. Bit-equal with quant/ for any number of rows. Pointers are
+// device memory; nothing here synchronises or allocates. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/int8_rows.h"
+#include "backend/cuda/launch.h"
+#include "quant/type.h"
+
+namespace sluice::backend::cuda {
+
+constexpr int kMaxRows = 16;
+constexpr int kMaxUsed = 16;  // experts of a row
+
+// An expert and the rows that chose it. Its hidden and output rows stand at slots: row * n_used +
+// rank, and n_rows * n_used + row for the shared expert.
+struct ExpertGroup {
+  const uint8_t* gate;  // stripes; null: another place computes it (its rows come in `outside`)
+  const uint8_t* up;
+  const uint8_t* down;
+  int32_t n_pairs;
+  int16_t row[kMaxRows];
+  int16_t slot[kMaxRows];
+};
+
+// The groups of a step, the shared expert's last. Device memory; room for n_rows * n_used + 1.
+struct ExpertList {
+  int32_t* n_groups = nullptr;
+  ExpertGroup* groups = nullptr;
+};
+
+// Of the routed experts, and of the shared one, which has the same types.
+struct ExpertShape {
+  quant::Type gate_up_type = quant::Type::q4_k;
+  quant::Type down_type = quant::Type::q4_k;
+  int d_model = 0;
+  int d_ff = 0;
+  int shared_d_ff = 0;  // 0: no shared expert
+  int n_used = 0;
+};
+
+// h = int8(SwiGLU(gate a, up a)), for all pairs of the list. a: [n_rows, d_model]; h: [slots, the
+// larger d_ff].
+struct GateUp {
+  ExpertShape shape;
+  int n_rows = 0;
+  ExpertList list;
+  Int8Rows a;
+  Int8Rows h;
+};
+void gate_up(const GateUp& p, const Launch& how);
+
+// x[r] += sum_k weights[r][k] down_k(h of the slot), in order of rank, then the shared expert's.
+// outside: [slots, d_model] f32, rows that were computed elsewhere; read where a group has no
+// address.
+struct Down {
+  ExpertShape shape;
+  int n_rows = 0;
+  ExpertList list;
+  Int8Rows h;
+  const float* weights = nullptr;         // [n_rows, n_used]
+  const float* shared_weights = nullptr;  // [n_rows]
+  const float* outside = nullptr;
+  float* x = nullptr;  // [n_rows, d_model]
+};
+void down(const Down& p, const Launch& how);
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,195 @@
+// Gate, up, SwiGLU and the quantisation of the hidden row, for all experts of a step.
+//
+// Layout   weights: stripes, by the addresses in the list; a and h: int8 rows (int8_rows.h).
+// Mapping  a block makes 32 hidden values (a block of h) of one group: four stripes of gate and
+//          four of up, one to a warp, unit by unit. Then a warp for each pair: SwiGLU and part A of
+//          the contract, a lane to a value. The weights of an expert are read once for all rows.
+// Limits   d_ff % 32 == 0, d_model % 32 (super-blocks: 256), 1 to 16 rows (the launcher checks).
+//          Not more than two blocks fit an SM, on purpose: a dependent launch packs blocks where
+//          the kernel before ends first, and four on one SM cost 1 us (spike of these kernels).
+// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backend/cuda/contract.cuh"
+#include "backend/cuda/experts.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stripe_dispatch.h"
+#include "backend/cuda/weight_ring.cuh"
+#include "base/check.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kMinShared = 78 * 1024;  // keeps a third block off an SM of 228 KB
+
+struct GateUpArgs {
+  GateUp p;
+  RowShape shape;
+  int64_t stripe_bytes;
+  int n_stages;
+  int slot_size;
+};
+
+struct SharedPlan {
+  int rows_at, dots_at, group_at, barriers_at, n_bytes;
+};
+__host__ __device__ inline SharedPlan shared_plan(const GateUpArgs& a) {
+  SharedPlan s;
+  s.rows_at = kWarps * a.n_stages * a.slot_size;
+  s.dots_at = s.rows_at + a.p.n_rows * staged_row_bytes(a.shape.n_chunks);
+  s.group_at = s.dots_at + a.p.n_rows * 2 * 32 * 4;
+  s.barriers_at = s.group_at + static_cast<int>(sizeof(ExpertGroup));
+  s.n_bytes = s.barriers_at + kWarps * a.n_stages * 8;
+  return s;
+}
+
+// Hidden values 32 * block .. of a pair. dots: [gate, up][32].
+__device__ __forceinline__ void write_hidden(const Int8Rows& h, int slot, int block,
+                                             const float* dots, int lane) {
+  const float value = swiglu(dots[lane], dots[32 + lane]);
+  const float peak = __uint_as_float(warp_max(__float_as_uint(value) & 0x7fffffffu));
+  const bool is_zero = peak < 0x1p-100f;
+  const int rounded = is_zero ? 0 : __float2int_rn(__fmul_rn(value, __fdiv_rn(127.0f, peak)));
+  const int sum = warp_add(rounded);
+  const int64_t at = static_cast<int64_t>(slot) * h.n_chunks * 8 + block;
+  h.q[32 * at + lane] = static_cast<int8_t>(rounded);
+  if (lane > 0) return;
+  const float step = is_zero ? 0.0f : __fmul_rn(peak, 1.0f / 127.0f);
+  h.d[at] = step;
+  h.y[at] = __fmul_rn(step, static_cast<float>(sum));
+}
+
+// The group's description, by the first warp, into shared memory.
+__device__ __forceinline__ void load_group(const ExpertGroup* group, ExpertGroup* out) {
+  constexpr int kWords = sizeof(ExpertGroup) / 4;
+  for (int i = threadIdx.x; i < kWords; i += kWarp) {
+    reinterpret_cast<uint32_t*>(out)[i] = __ldcg(reinterpret_cast<const uint32_t*>(group) + i);
+  }
+}
+
+template <Type type, bool many>
+__global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
+    gate_up_kernel(const __grid_constant__ GateUpArgs a) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  const SharedPlan plan = shared_plan(a);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int block = static_cast<int>(blockIdx.x);
+  auto& group = *reinterpret_cast<ExpertGroup*>(shared + plan.group_at);
+  uint8_t* const rows = shared + plan.rows_at;
+  auto* const dots = reinterpret_cast<float*>(shared + plan.dots_at);
+  WeightRing ring(shared + warp * a.n_stages * a.slot_size, a.slot_size,
+                  reinterpret_cast<uint64_t*>(shared + plan.barriers_at) + warp * a.n_stages,
+                  a.n_stages);
+
+  wait_for_previous_kernel();
+  let_next_kernel_begin();
+  const int n_groups = many ? __ldcg(a.p.list.n_groups) : static_cast<int>(gridDim.y);
+  const int which = static_cast<int>(blockIdx.y);
+  if (which >= n_groups) return;
+  if (warp == 0) load_group(a.p.list.groups + which, &group);
+  __syncthreads();
+  const bool is_shared = a.p.shape.shared_d_ff > 0 && which == n_groups - 1;
+  const int d_ff = is_shared ? a.p.shape.shared_d_ff : a.p.shape.d_ff;
+  if (group.gate == nullptr || 32 * block >= d_ff) return;
+
+  const uint8_t* const stripe =
+      (warp < 4 ? group.gate : group.up) + (4 * block + warp % 4) * a.stripe_bytes;
+  const int n_units = a.shape.n_units();
+  const auto chunks_of = [&](int u) {
+    return min(kUnitChunks, a.shape.n_chunks - kUnitChunks * u);
+  };
+  const auto source_of = [&](int u) { return stripe + chunk_offset<type>(kUnitChunks * u); };
+  const auto request = [&](int u) {
+    ring.request(source_of(u), unit_bytes<type>(a.shape, kUnitChunks * u, chunks_of(u)));
+  };
+  for (int u = 0; u < min(a.n_stages, n_units); ++u) request(u);
+
+  RowSource source;
+  source.int8 = a.p.a;
+  source.n_cols = a.p.shape.d_model;
+  source.n_rows = 1;
+  for (int k = 0; k < group.n_pairs; ++k) {  // a row at a time: they are not neighbours
+    RowSource one = source;
+    one.int8.q += static_cast<int64_t>(group.row[k]) * kChunk * a.shape.n_chunks;
+    one.int8.d += static_cast<int64_t>(group.row[k]) * 8 * a.shape.n_chunks;
+    one.int8.y += static_cast<int64_t>(group.row[k]) * 8 * a.shape.n_chunks;
+    RowStager(one, rows + k * staged_row_bytes(a.shape.n_chunks), nullptr).copy();
+  }
+  __syncthreads();
+
+  constexpr int kGroups = many ? kMaxRows / kInputsAtOnce : 1;
+  PerLane<float> acc[kGroups] = {};
+  for (int u = 0; u < n_units; ++u) {
+    const Unit unit{ring.wait(source_of(u)), kUnitChunks * u, chunks_of(u)};
+    if constexpr (many) {
+      dot_unit_4<type, StagedLoad>(
+          unit, a.shape, group.n_pairs,
+          [&](int r) { return staged_row(rows, a.shape.n_chunks, r); },
+          [&](int, int at, const PerLane<float>& sums) {
+#pragma unroll
+            for (int k = 0; k < kGroups; ++k) {
+              if (k == at) acc[k].value = add_rn(acc[k].value, sums.value);
+            }
+          });
+    } else {
+      UnitWeights weights;
+      PerLane<float> sums;
+      unpack_unit<type>(unit, a.shape, weights);
+      dot_unit<type, StagedLoad>(unit, a.shape, weights, staged_row(rows, a.shape.n_chunks, 0),
+                                 sums);
+      add_in_order(sums, unit.n, acc[0]);
+    }
+    __syncwarp();
+    if (u + a.n_stages < n_units) request(u + a.n_stages);
+  }
+  // dots[pair][gate or up][32]
+  float* const mine = dots + warp / 4 * 32 + warp % 4 * 8 + lane / 4;
+#pragma unroll
+  for (int k = 0; k < kGroups; ++k) {
+    const int pair = many ? kInputsAtOnce * k + lane % 4 : 0;
+    if (pair < group.n_pairs && (many || lane % 4 == 0)) {
+      mine[64 * pair] = acc[k].value;
+    }
+  }
+  __syncthreads();
+  for (int pair = warp; pair < group.n_pairs; pair += kWarps) {
+    write_hidden(a.p.h, group.slot[pair], block, dots + 64 * pair, lane);
+  }
+}
+
+template <Type type>
+void run(const GateUp& p, const Launch& how) {
+  GateUpArgs args{};
+  args.p = p;
+  args.shape = row_shape(p.shape.d_model);
+  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_model));
+  args.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
+  args.n_stages = std::min(args.shape.n_units(), 2);
+  if (shared_plan(args).n_bytes > how.shared_bytes) args.n_stages = 1;
+  const int n_bytes = std::max(shared_plan(args).n_bytes, std::min(kMinShared, how.shared_bytes));
+  CHECK(n_bytes <= how.shared_bytes);
+  const int n_groups = p.n_rows * p.shape.n_used + (p.shape.shared_d_ff > 0 ? 1 : 0);
+  const dim3 grid(static_cast<unsigned>(std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32),
+                  static_cast<unsigned>(n_groups));
+  if (p.n_rows == 1) {
+    launch(gate_up_kernel<type, false>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
+  } else {
+    launch(gate_up_kernel<type, true>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
+  }
+}
+
+}  // namespace
+
+void gate_up(const GateUp& p, const Launch& how) {
+  CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.shape.n_used <= kMaxUsed);
+  CHECK(p.shape.d_model % 32 == 0 && p.shape.d_ff % 32 == 0 && p.shape.shared_d_ff % 32 == 0);
+  CHECK(p.a.n_chunks == row_shape(p.shape.d_model).n_chunks);
+  with_stripe_type(p.shape.gate_up_type, [&]<Type type>() { run<type>(p, how); });
+}
+
+}  // namespace sluice::backend::cuda

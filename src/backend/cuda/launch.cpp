@@ -1,0 +1,22 @@
+// See launch.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/launch.h"
+
+#include "backend/cuda/cuda_error.h"
+
+namespace sluice::backend::cuda {
+
+Launch launch_on(cudaStream_t stream) {
+  int device = 0, major = 0;
+  Launch how;
+  how.stream = stream;
+  CHECK_CUDA(cudaGetDevice(&device));
+  CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  CHECK_CUDA(cudaDeviceGetAttribute(&how.n_sms, cudaDevAttrMultiProcessorCount, device));
+  CHECK_CUDA(
+      cudaDeviceGetAttribute(&how.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  how.overlaps = major >= 9;
+  return how;
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,19 @@
+// What a launcher needs to know of the card and the stream; asked for once.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace sluice::backend::cuda {
+
+struct Launch {
+  cudaStream_t stream = nullptr;
+  bool overlaps = false;  // programmatic dependent launch: from sm_90 on
+  int n_sms = 0;
+  int shared_bytes = 0;  // that a block may ask for
+};
+
+// Of the current device.
+Launch launch_on(cudaStream_t stream);
+
+}  // namespace sluice::backend::cuda

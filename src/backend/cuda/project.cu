@@ -1,0 +1,310 @@
+// out = W norm(x), x += W in, and logits: eight warps of a block share some stripes.
+//
+// Layout   weights: stripes (quant/stripes.h); input rows f32 or int8 (stage_rows.cuh); out f32.
+// Mapping  a task is as many stripes as have eight units of four chunks together; a warp takes a
+//          unit (more where a row has over eight), its chunk sums go to shared memory, and behind a
+//          barrier one thread for each output adds them in order. A block takes every gridDim-th
+//          task: with few, each has its own block; the logits' grid is as large as the card.
+//          Weights are requested, and the first unit of one input unpacked, before the wait for
+//          the kernel before.
+// Limits   1 to 16 rows, n_cols % 32 (super-blocks: 256), weight rows % 8; rows 16-byte aligned
+//          (the launcher checks). Where rows do not fit into shared memory, some at a time.
+// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/project.h"
+#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stripe_dispatch.h"
+#include "backend/cuda/weight_ring.cuh"
+#include "base/check.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * kWarp;
+
+// Stripes of one weight among those of a launch.
+struct Part {
+  const uint8_t* data;
+  const float* bias;
+  int first_stripe;  // of all stripes of the launch
+  int out_column;
+};
+
+struct ProjectArgs {
+  RowSource source;
+  RowShape shape;
+  Part parts[kMaxProjections];
+  int n_parts;
+  int n_stripes;
+  int64_t stripe_bytes;
+  float* out;
+  int out_stride;
+  bool adds;  // to what stands in out
+  int stripes_per_task;
+  int n_tasks;
+  int n_stages;
+  int slot_size;
+};
+
+// Where things stand in shared memory.
+struct SharedPlan {
+  int rows_at, sums_at, squares_at, barriers_at, n_bytes;
+};
+
+__host__ __device__ inline SharedPlan shared_plan(const ProjectArgs& a) {
+  SharedPlan p;
+  const int n_rows = a.source.n_rows;
+  p.rows_at = kWarps * a.n_stages * a.slot_size;
+  p.sums_at = p.rows_at + n_rows * staged_row_bytes(a.shape.n_chunks);
+  p.squares_at = p.sums_at + 2 * a.stripes_per_task * a.shape.n_chunks * n_rows * 8 * 4;
+  p.barriers_at = p.squares_at + n_rows * 2 * a.shape.n_chunks * 4;
+  p.barriers_at = (p.barriers_at + 7) / 8 * 8;
+  p.n_bytes = p.barriers_at + kWarps * a.n_stages * 8;
+  return p;
+}
+
+// What a warp does, item by item: unit warp + 8 m of each of the block's tasks.
+template <Type type>
+class UnitWalk {
+ public:
+  __device__ __forceinline__ explicit UnitWalk(const ProjectArgs& a)
+      : a_(a), per_task_((a.stripes_per_task * a.shape.n_units() + kWarps - 1) / kWarps) {}
+
+  struct Place {
+    int stripe_in_task, first_chunk, n_chunks;
+    const uint8_t* src;
+    int n_bytes;  // 0: no unit here
+  };
+  __device__ __forceinline__ int n_items() const {
+    const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
+    return first < a_.n_tasks ? ((a_.n_tasks - 1 - first) / step + 1) * per_task_ : 0;
+  }
+  __device__ __forceinline__ int per_task() const { return per_task_; }
+  __device__ __forceinline__ int task(int item) const {
+    return static_cast<int>(blockIdx.x) + item / per_task_ * static_cast<int>(gridDim.x);
+  }
+  __device__ __forceinline__ Place at(int item) const {
+    const int unit = static_cast<int>(threadIdx.x) / kWarp + item % per_task_ * kWarps;
+    const int stripe = unit / a_.shape.n_units(), first = unit % a_.shape.n_units() * kUnitChunks;
+    const int global = task(item) * a_.stripes_per_task + stripe;
+    if (stripe >= a_.stripes_per_task || global >= a_.n_stripes) return {stripe, 0, 0, nullptr, 0};
+    const int n = min(kUnitChunks, a_.shape.n_chunks - first);
+    return {stripe, first, n, data_of(global) + chunk_offset<type>(first),
+            unit_bytes<type>(a_.shape, first, n)};
+  }
+
+ private:
+  __device__ __forceinline__ const uint8_t* data_of(int stripe) const {
+    int p = 0;
+    while (p + 1 < a_.n_parts && stripe >= a_.parts[p + 1].first_stripe) ++p;
+    return a_.parts[p].data + (stripe - a_.parts[p].first_stripe) * a_.stripe_bytes;
+  }
+
+  const ProjectArgs& a_;
+  int per_task_;
+};
+
+// Adds the chunk sums of a task's outputs, and writes them.
+__device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const float* sums) {
+  const int n_rows = a.source.n_rows, per_row = 8 * a.stripes_per_task;
+  for (int i = threadIdx.x; i < n_rows * per_row; i += kThreads) {
+    const int r = i / per_row, in_task = i % per_row, stripe = in_task / 8;
+    const int global = task * a.stripes_per_task + stripe;
+    if (global >= a.n_stripes) continue;
+    int p = 0;
+    while (p + 1 < a.n_parts && global >= a.parts[p + 1].first_stripe) ++p;
+    const int row = 8 * (global - a.parts[p].first_stripe) + in_task % 8;
+    float* const out = a.out + static_cast<int64_t>(r) * a.out_stride + a.parts[p].out_column + row;
+    const float before = a.adds ? __ldcg(out) : 0.0f;
+    const float bias = a.parts[p].bias ? __ldg(a.parts[p].bias + row) : 0.0f;
+    const float* const chunk = sums + (stripe * n_rows + r) * a.shape.n_chunks * 8 + in_task % 8;
+    float dot = 0.0f;
+    for (int c = 0; c < a.shape.n_chunks; ++c) dot = __fadd_rn(dot, chunk[8 * c]);
+    dot = __fadd_rn(dot, bias);
+    *out = a.adds ? __fadd_rn(before, dot) : dot;
+  }
+}
+
+template <Type type, bool many>
+__global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
+    project_kernel(const __grid_constant__ ProjectArgs a) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  const SharedPlan plan = shared_plan(a);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
+  uint8_t* const rows = shared + plan.rows_at;
+  auto* const all_sums = reinterpret_cast<float*>(shared + plan.sums_at);
+  const int sums_size = a.stripes_per_task * a.shape.n_chunks * a.source.n_rows * 8;
+
+  WeightRing ring(shared + warp * a.n_stages * a.slot_size, a.slot_size,
+                  reinterpret_cast<uint64_t*>(shared + plan.barriers_at) + warp * a.n_stages,
+                  a.n_stages);
+  const UnitWalk<type> walk(a);
+  const int n_items = walk.n_items();
+  for (int i = 0; i < min(a.n_stages, n_items); ++i) {
+    const auto place = walk.at(i);
+    ring.request(place.src, place.n_bytes);
+  }
+  let_next_kernel_begin();
+  RowStager stager(a.source, rows, reinterpret_cast<float*>(shared + plan.squares_at));
+
+  auto place = walk.at(0);
+  Unit unit{};
+  UnitWeights weights;
+  const auto take_next = [&](int i) {
+    place = walk.at(i);
+    unit = {ring.wait(place.src), place.first_chunk, place.n_chunks};
+    if constexpr (!many) {
+      if (place.n_bytes) unpack_unit<type>(unit, a.shape, weights);
+    }
+  };
+  if (n_items > 0) take_next(0);
+  wait_for_previous_kernel();
+  stager.stage();
+
+  const int n_rows = a.source.n_rows;
+  for (int i = 0; i < n_items; ++i) {
+    float* const sums = all_sums + i / walk.per_task() % 2 * sums_size;
+    float* const mine = sums + place.stripe_in_task * n_rows * a.shape.n_chunks * 8;
+    if (place.n_bytes) {
+      if constexpr (many) {
+        dot_unit_4<type, StagedLoad>(
+            unit, a.shape, n_rows, [&](int r) { return staged_row(rows, a.shape.n_chunks, r); },
+            [&](int chunk, int group, const PerLane<float>& got) {
+              const int r = group * kInputsAtOnce + lane % 4;
+              if (r < n_rows) mine[(r * a.shape.n_chunks + chunk) * 8 + lane / 4] = got[lane];
+            });
+      } else {
+        PerLane<float> got;
+        dot_unit<type, StagedLoad>(unit, a.shape, weights, staged_row(rows, a.shape.n_chunks, 0),
+                                   got);
+        if (lane % 4 < unit.n) mine[(unit.first + lane % 4) * 8 + lane / 4] = got[lane];
+      }
+    }
+    __syncwarp();
+    if (i + a.n_stages < n_items) {
+      const auto next = walk.at(i + a.n_stages);
+      ring.request(next.src, next.n_bytes);
+    }
+    const bool ends_task = i % walk.per_task() == walk.per_task() - 1;
+    if (ends_task) {
+      __syncthreads();
+      write_task(a, walk.task(i), sums);
+    }
+    if (i + 1 < n_items) take_next(i + 1);
+  }
+}
+
+// Sizes that all launches share; the rest of args is the caller's.
+template <Type type>
+void run(ProjectArgs args, bool fills_card, const Launch& how) {
+  args.shape = row_shape(args.source.n_cols);
+  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.source.n_cols));
+  args.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
+  args.stripes_per_task = std::max(1, kWarps / args.shape.n_units());
+  args.n_tasks = (args.n_stripes + args.stripes_per_task - 1) / args.stripes_per_task;
+  const int per_task = (args.stripes_per_task * args.shape.n_units() + kWarps - 1) / kWarps;
+  const int n_all = args.source.n_rows;
+  args.n_stages = fills_card ? 3 : std::min(per_task, 3);
+  while (args.source.n_rows > 1 && shared_plan(args).n_bytes > how.shared_bytes) {
+    if (args.n_stages > 1) {
+      --args.n_stages;
+    } else {
+      args.source.n_rows = (args.source.n_rows + 1) / 2;
+    }
+  }
+  const int at_once = args.source.n_rows;
+  const int n_blocks = fills_card ? std::min(args.n_tasks, how.n_sms) : args.n_tasks;
+  for (int first = 0; first < n_all; first += at_once) {
+    ProjectArgs some = args;
+    some.source.n_rows = std::min(at_once, n_all - first);
+    if (some.source.index) {
+      some.source.index += first;
+    } else if (some.source.int8) {
+      some.source.int8.q += static_cast<int64_t>(first) * args.shape.n_chunks * kChunk;
+      some.source.int8.d += static_cast<int64_t>(first) * args.shape.n_chunks * 8;
+      some.source.int8.y += static_cast<int64_t>(first) * args.shape.n_chunks * 8;
+    } else {
+      some.source.x += static_cast<int64_t>(first) * args.source.n_cols;
+    }
+    some.out += static_cast<int64_t>(first) * args.out_stride;
+    const auto bytes = static_cast<size_t>(shared_plan(some).n_bytes);
+    const dim3 grid(static_cast<unsigned>(n_blocks));
+    if (some.source.n_rows == 1) {
+      launch(project_kernel<type, false>, grid, kThreads, bytes, how, some);
+    } else {
+      launch(project_kernel<type, true>, grid, kThreads, bytes, how, some);
+    }
+  }
+}
+
+void check_source(const RowSource& source) {
+  CHECK(source.n_rows >= 1 && source.n_rows <= 16);
+  CHECK(source.n_cols > 0 && source.n_cols % 32 == 0);
+  CHECK(source.int8 || source.x);
+}
+
+void run_weights(const RowSource& source, const StripeWeight* weights, int n, int out_column,
+                 float* out, int out_stride, bool adds, const Launch& how) {
+  ProjectArgs args{};
+  args.source = source;
+  args.n_parts = n;
+  for (int p = 0; p < n; ++p) {
+    CHECK(weights[p].n_rows > 0 && weights[p].n_rows % 8 == 0);
+    args.parts[p] = {weights[p].data, weights[p].bias, args.n_stripes, out_column};
+    args.n_stripes += weights[p].n_rows / 8;
+    out_column += weights[p].n_rows;
+  }
+  args.out = out;
+  args.out_stride = out_stride;
+  args.adds = adds;
+  const bool fills_card = args.n_stripes * row_shape(source.n_cols).n_units() > 64 * how.n_sms;
+  with_stripe_type(weights[0].type, [&]<Type type>() { run<type>(args, fills_card, how); });
+}
+
+}  // namespace
+
+void project_in(const ProjectIn& p, const Launch& how) {
+  RowSource source;
+  source.x = p.x;
+  source.norm = {p.norm, p.eps};
+  source.n_cols = p.n_cols;
+  source.n_rows = p.n_rows;
+  check_source(source);
+  CHECK(p.n_weights >= 1 && p.n_weights <= kMaxProjections);
+  int out_stride = 0, column = 0;
+  for (int i = 0; i < p.n_weights; ++i) out_stride += p.weights[i].n_rows;
+  for (int first = 0, end = 0; first < p.n_weights; first = end) {
+    int n_columns = 0;
+    while (end < p.n_weights && p.weights[end].type == p.weights[first].type) {
+      n_columns += p.weights[end++].n_rows;
+    }
+    run_weights(source, p.weights + first, end - first, column, p.out, out_stride, false, how);
+    column += n_columns;
+  }
+}
+
+void project_add(const ProjectAdd& p, const Launch& how) {
+  RowSource source;
+  source.int8 = p.in_int8;
+  source.x = p.in;
+  source.n_cols = p.n_cols;
+  source.n_rows = p.n_rows;
+  check_source(source);
+  run_weights(source, &p.weight, 1, 0, p.x, p.weight.n_rows, true, how);
+}
+
+void logits(const Logits& p, const Launch& how) {
+  RowSource source;
+  source.x = p.x;
+  source.index = p.rows;
+  source.norm = {p.norm, p.eps};
+  source.n_cols = p.n_cols;
+  source.n_rows = p.n_rows;
+  check_source(source);
+  run_weights(source, &p.weight, 1, 0, p.logits, p.weight.n_rows, false, how);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,61 @@
+// Projections of decode steps, 1 to 16 rows: out = W norm(x) for several weights at once,
+// x += W in, and the logits. Weights are stripes; results are bit-equal with quant/ for the same
+// int8 input. Pointers are device memory; nothing here synchronises or allocates.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/int8_rows.h"
+#include "backend/cuda/launch.h"
+#include "quant/type.h"
+
+namespace sluice::backend::cuda {
+
+// [n_rows, n_cols], n_rows % 8 == 0, woven; bias [n_rows] or null.
+struct StripeWeight {
+  quant::Type type = quant::Type::q4_k;
+  const uint8_t* data = nullptr;
+  int n_rows = 0;
+  const float* bias = nullptr;
+};
+
+constexpr int kMaxProjections = 4;
+
+// x: [n_rows, n_cols] f32; out: [n_rows, sum of the weights' rows]. norm: [n_cols].
+struct ProjectIn {
+  const float* x = nullptr;
+  const float* norm = nullptr;
+  float eps = 0.0f;
+  int n_rows = 0;
+  int n_cols = 0;
+  StripeWeight weights[kMaxProjections];
+  int n_weights = 0;
+  float* out = nullptr;
+};
+// One launch for each run of weights of one type.
+void project_in(const ProjectIn& p, const Launch& how);
+
+// x[r] += W in[r] + bias. in: int8 rows, or f32 [n_rows, n_cols] (then it is quantised here).
+struct ProjectAdd {
+  Int8Rows in_int8;
+  const float* in = nullptr;
+  int n_rows = 0;
+  int n_cols = 0;
+  StripeWeight weight;
+  float* x = nullptr;  // [n_rows, weight.n_rows]
+};
+void project_add(const ProjectAdd& p, const Launch& how);
+
+// logits[i] = W norm(x[rows[i]]). rows: [n_rows], or null for all.
+struct Logits {
+  const float* x = nullptr;
+  const int32_t* rows = nullptr;
+  const float* norm = nullptr;
+  float eps = 0.0f;
+  int n_rows = 0;
+  int n_cols = 0;
+  StripeWeight weight;
+  float* logits = nullptr;  // [n_rows, weight.n_rows]
+};
+void logits(const Logits& p, const Launch& how);
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,268 @@
+// norm, router, softmax or sigmoid, the best k, their weights and addresses, and the experts' int8
+// input, in one kernel.
+//
+// Layout   x: [n_rows, d_model] f32; weight: [n_experts, d_model] rows; the rest as in route.h.
+// Mapping  a block computes the scores of one expert for all rows: score = (sum w g x) / rms(x), so
+//          that squares and products are added in one pass. The blocks share the quantisation of
+//          norm(x). The block that ends last ranks the experts of each row (an expert's rank is
+//          the number of better ones), and groups the pairs by expert.
+// Limits   1 to 16 rows, n_experts <= 1024, n_used <= 16, d_model % 32 == 0 (the launcher checks).
+// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_fp16.h>
+
+#include "backend/cuda/contract.cuh"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/route.h"
+#include "backend/cuda/stage_rows.cuh"
+#include "base/check.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kKept = 2;  // segments of a warp whose weights are read before the wait
+
+// Four weights of a row of the router, or of the shared expert's gate.
+__device__ __forceinline__ float4 router_weights(const Route& p, int expert, int at) {
+  if (at >= p.d_model) return {0, 0, 0, 0};
+  if (expert == p.n_experts) return __ldg(reinterpret_cast<const float4*>(p.shared_gate + at));
+  const int64_t i = static_cast<int64_t>(expert) * p.d_model + at;
+  if (p.type == quant::Type::f32) {
+    return __ldg(reinterpret_cast<const float4*>(static_cast<const float*>(p.weight) + i));
+  }
+  const uint2 two =
+      __ldg(reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(p.weight) + i));
+  if (p.type == quant::Type::bf16) {
+    return {__uint_as_float(two.x << 16), __uint_as_float(two.x & 0xffff0000u),
+            __uint_as_float(two.y << 16), __uint_as_float(two.y & 0xffff0000u)};
+  }
+  return {half_bits(two.x & 0xffffu), half_bits(two.x >> 16), half_bits(two.y & 0xffffu),
+          half_bits(two.y >> 16)};
+}
+
+__device__ __forceinline__ float multiply_add(float4 w, float4 g, float4 x, float acc) {
+  acc = __fmaf_rn(w.x, __fmul_rn(g.x, x.x), acc);
+  acc = __fmaf_rn(w.y, __fmul_rn(g.y, x.y), acc);
+  acc = __fmaf_rn(w.z, __fmul_rn(g.z, x.z), acc);
+  return __fmaf_rn(w.w, __fmul_rn(g.w, x.w), acc);
+}
+
+// Order as integers: a total one, so that ranks are a permutation whatever the scores are.
+__device__ __forceinline__ unsigned ordered(float score) {
+  const unsigned bits = __float_as_uint(score);
+  return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
+}
+
+struct Choice {  // in shared memory, of the block that ends last
+  int32_t ids[kMaxRows * kMaxUsed];
+  float scores[kMaxRows * kMaxUsed];
+  bool starts[kMaxRows * kMaxUsed];  // a group: no earlier slot has the same expert
+};
+
+// ids and scores of the n_used best of each row.
+__device__ __forceinline__ void rank_experts(const Route& p, const float* scores, Choice& out) {
+  const int n = p.n_experts;
+  for (int i = threadIdx.x; i < p.n_rows * n; i += kThreads) {
+    const int r = i / n, e = i % n;
+    const float* const row = scores + r * n;
+    const float own_score = row[e];
+    const unsigned own = ordered(own_score);
+    int rank = 0;
+#pragma unroll 8
+    for (int k = 0; k < n; ++k) {
+      const unsigned other = ordered(row[k]);
+      rank += other > own || (other == own && k < e);
+    }
+    if (rank < p.n_used) {
+      out.ids[r * p.n_used + rank] = e;
+      out.scores[r * p.n_used + rank] = own_score;
+    }
+  }
+}
+
+// The weights of row r, by one warp; lane k has rank k's.
+__device__ __forceinline__ void weigh(const Route& p, const float* row, const Choice& choice, int r,
+                                      int lane) {
+  const float score = lane < p.n_used ? choice.scores[r * p.n_used + lane] : 0.0f;
+  float weight;
+  if (p.score == RouterScore::softmax) {
+    const float peak = choice.scores[r * p.n_used];
+    float sum = 0.0f;
+    for (int e = lane; e < p.n_experts; e += kWarp) {
+      sum = __fadd_rn(sum, contract_exp(__fsub_rn(row[e], peak)));
+    }
+    weight = __fdiv_rn(contract_exp(__fsub_rn(score, peak)), warp_sum(sum));
+  } else {
+    weight = __fdiv_rn(1.0f, __fadd_rn(1.0f, contract_exp(-score)));
+  }
+  if (p.renormalize) {
+    float total = 0.0f;
+    for (int k = 0; k < p.n_used; ++k) {
+      total = __fadd_rn(total, __shfl_sync(kAllLanes, weight, k));
+    }
+    weight = __fdiv_rn(weight, fmaxf(total, 0x1p-14f));
+  }
+  if (lane < p.n_used) {
+    p.experts[r * p.n_used + lane] = choice.ids[r * p.n_used + lane];
+    p.weights[r * p.n_used + lane] = weight;
+  }
+}
+
+// The expert of a slot, and all slots that chose it.
+__device__ __forceinline__ void write_group(const Route& p, const Choice& choice, int slot,
+                                            ExpertGroup& group) {
+  const int id = choice.ids[slot];
+  const auto* const at = reinterpret_cast<const uint8_t*>(
+      __ldcg(reinterpret_cast<const unsigned long long*>(p.table + id)));
+  group.gate = at;
+  group.up = at ? at + p.up_at : nullptr;
+  group.down = at ? at + p.down_at : nullptr;
+  int n = 0;
+  for (int s = slot; s < p.n_rows * p.n_used; ++s) {
+    if (choice.ids[s] != id) continue;
+    group.row[n] = static_cast<int16_t>(s / p.n_used);
+    group.slot[n++] = static_cast<int16_t>(s);
+  }
+  group.n_pairs = n;
+}
+
+// The shared expert, which every row has chosen, and the number of groups.
+__device__ __forceinline__ void end_list(const Route& p, int n_routed) {
+  *p.list.n_groups = n_routed + (p.shared[0] != nullptr);
+  if (p.shared[0] == nullptr) return;
+  ExpertGroup& group = p.list.groups[n_routed];
+  group.gate = p.shared[0], group.up = p.shared[1], group.down = p.shared[2];
+  group.n_pairs = p.n_rows;
+  for (int r = 0; r < p.n_rows; ++r) {
+    group.row[r] = static_cast<int16_t>(r);
+    group.slot[r] = static_cast<int16_t>(p.n_rows * p.n_used + r);
+  }
+}
+
+// One group for each expert that a row chose, in order of the first slot that did.
+__device__ __forceinline__ void group_pairs(const Route& p, Choice& choice) {
+  const int n_slots = p.n_rows * p.n_used;
+  for (int slot = threadIdx.x; slot < n_slots; slot += kThreads) {
+    bool starts = true;
+    for (int s = 0; s < slot; ++s) starts = starts && choice.ids[s] != choice.ids[slot];
+    choice.starts[slot] = starts;
+  }
+  __syncthreads();
+  for (int slot = threadIdx.x; slot < n_slots; slot += kThreads) {
+    int n_before = 0;
+    for (int s = 0; s < slot; ++s) n_before += choice.starts[s];
+    if (choice.starts[slot]) write_group(p, choice, slot, p.list.groups[n_before]);
+    if (slot == n_slots - 1) end_list(p, n_before + choice.starts[slot]);
+  }
+}
+
+// What the last block does: all scores are written. staged: [n_rows, n_experts] floats.
+__device__ __forceinline__ void choose(const Route& p, float* staged, Choice& choice) {
+  const int n_scores = p.n_experts + 1;
+  for (int i = threadIdx.x; i < p.n_rows * p.n_experts; i += kThreads) {
+    staged[i] = __ldcg(p.scores + i / p.n_experts * n_scores + i % p.n_experts);
+  }
+  __syncthreads();
+  rank_experts(p, staged, choice);
+  __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int r = static_cast<int>(threadIdx.x) / kWarp; r < p.n_rows; r += kWarps) {
+    weigh(p, staged + r * p.n_experts, choice, r, lane);
+    if (lane == 0 && p.shared_weights) {
+      const float gate = p.shared_gate ? __ldcg(p.scores + r * n_scores + p.n_experts) : 0.0f;
+      p.shared_weights[r] =
+          p.shared_gate ? __fdiv_rn(1.0f, __fadd_rn(1.0f, contract_exp(-gate))) : 1.0f;
+    }
+  }
+  group_pairs(p, choice);
+}
+
+// The block's own expert, and its share of a = int8(norm(x)).
+// dots: [n_rows, kWarps]; squares: [n_rows, n_segments].
+__device__ __forceinline__ void score_expert(const Route& p, float* dots, float* squares) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int expert = static_cast<int>(blockIdx.x);
+  const int n_segments = (p.d_model + kSegment - 1) / kSegment;
+  const auto column = [&](int k) { return kSegment * (warp + kWarps * k) + 4 * lane; };
+  const auto norm_at = [&](int at) {
+    return at < p.d_model ? __ldg(reinterpret_cast<const float4*>(p.norm + at))
+                          : float4{0, 0, 0, 0};
+  };
+  float4 w[kKept], g[kKept];
+#pragma unroll
+  for (int k = 0; k < kKept; ++k)
+    w[k] = router_weights(p, expert, column(k)), g[k] = norm_at(column(k));
+  wait_for_previous_kernel();
+  for (int r = 0; r < p.n_rows; ++r) {
+    const float* const row = p.x + static_cast<int64_t>(r) * p.d_model;
+    float dot = 0.0f;
+    const auto add = [&](int k, float4 weights, float4 norm) {
+      const int segment = warp + kWarps * k;
+      const float4 x = segment_values(row, segment, p.d_model, lane);
+      const float sum = segment_squares(x);
+      if (lane == 0 && segment < n_segments) squares[r * n_segments + segment] = sum;
+      dot = multiply_add(weights, norm, x, dot);
+    };
+#pragma unroll
+    for (int k = 0; k < kKept; ++k) add(k, w[k], g[k]);
+    for (int k = kKept; warp + kWarps * k < n_segments; ++k) {
+      add(k, router_weights(p, expert, column(k)), norm_at(column(k)));
+    }
+    dot = warp_sum(dot);
+    if (lane == 0) dots[r * kWarps + warp] = dot;
+  }
+  __syncthreads();
+  for (int r = warp; r < p.n_rows; r += kWarps) {
+    const float scale = row_scale(squares + r * n_segments, p.d_model, p.eps, lane);
+    float dot = 0.0f;
+    for (int k = 0; k < kWarps; ++k) dot = __fadd_rn(dot, dots[r * kWarps + k]);
+    if (lane == 0) p.scores[r * (p.n_experts + 1) + expert] = __fmul_rn(dot, scale);
+  }
+  const int item = expert + static_cast<int>(gridDim.x) * warp;
+  for (int i = item; i < p.n_rows * n_segments; i += static_cast<int>(gridDim.x) * kWarps) {
+    const int r = i / n_segments, segment = i % n_segments, at = kSegment * segment + 4 * lane;
+    const float scale = row_scale(squares + r * n_segments, p.d_model, p.eps, lane);
+    const float4 x =
+        segment_values(p.x + static_cast<int64_t>(r) * p.d_model, segment, p.d_model, lane);
+    const int64_t block = static_cast<int64_t>(r) * p.a.n_chunks * 8 + 4 * segment + lane / 8;
+    quantize_segment(normalized(x, scale, norm_at(at)), lane, p.a.q + 32 * block + 4 * (lane % 8),
+                     p.a.d + block, p.a.y + block, at < p.d_model);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) route_kernel(const __grid_constant__ Route p) {
+  extern __shared__ __align__(16) float shared[];
+  __shared__ Choice choice;
+  __shared__ bool is_last;
+  let_next_kernel_begin();
+  float* const squares = shared + p.n_rows * kWarps;
+  score_expert(p, shared, squares);
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    is_last = atomicAdd(p.n_done, 1u) == gridDim.x - 1;
+    if (is_last) *p.n_done = 0;
+  }
+  __syncthreads();
+  if (!is_last) return;
+  __threadfence();
+  choose(p, shared, choice);
+}
+
+}  // namespace
+
+void route(const Route& p, const Launch& how) {
+  CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.n_used >= 1 && p.n_used <= kMaxUsed);
+  CHECK(p.n_experts >= p.n_used && p.n_experts <= 1024 && p.d_model % 32 == 0);
+  CHECK(p.type == quant::Type::f32 || p.type == quant::Type::f16 || p.type == quant::Type::bf16);
+  CHECK(p.a.n_chunks == row_shape(p.d_model).n_chunks);
+  const int n_segments = (p.d_model + kSegment - 1) / kSegment;
+  const int n_floats = p.n_rows * std::max(kWarps + n_segments, p.n_experts);
+  const dim3 grid(static_cast<unsigned>(p.n_experts + (p.shared_gate ? 1 : 0)));
+  launch(route_kernel, grid, kThreads, 4 * static_cast<size_t>(n_floats), how, p);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,61 @@
+// What all kernels share: reductions over a warp that every card can do, loads past L1, and the two
+// halves of a programmatic dependent launch.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace sluice::backend::cuda {
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+__device__ __forceinline__ unsigned warp_max(unsigned v) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(kAllLanes, v);
+#else
+  for (int m = 16; m > 0; m >>= 1) v = max(v, __shfl_xor_sync(kAllLanes, v, m));
+  return v;
+#endif
+}
+
+__device__ __forceinline__ int warp_add(int v) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(kAllLanes, v);
+#else
+  for (int m = 16; m > 0; m >>= 1) v += __shfl_xor_sync(kAllLanes, v, m);
+  return v;
+#endif
+}
+
+// A tree whose order is the same for every lane: all get the same bits.
+__device__ __forceinline__ float warp_sum(float v) {
+#pragma unroll
+  for (int m = 16; m > 0; m >>= 1) v = __fadd_rn(v, __shfl_xor_sync(kAllLanes, v, m));
+  return v;
+}
+
+// Memory that the kernel before wrote: never through L1, which a kernel that began early may have
+// filled with what stood there before.
+__device__ __forceinline__ float4 load_past_l1(const float* p) {
+  return __ldcg(reinterpret_cast<const float4*>(p));
+}
+
+// Waits until the kernel before has ended and its writes are visible. Every block of every kernel
+// must pass through here before it ends: the kernel behind relies on it for the one before.
+__device__ __forceinline__ void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Lets the next kernel begin, up to its own wait, as soon as there is room for it.
+__device__ __forceinline__ void let_next_kernel_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,127 @@
+// A warp's ring of slots in shared memory, through which it streams weights: request() some bytes
+// into a slot, later wait() for them. From sm_90 on one bulk copy a slot, on sm_80 to 89 cp.async
+// by all lanes, both counted by a barrier in shared memory; on sm_75 plain loads.
+//
+// Copies cover whole lines of 128 bytes (one that begins inside a line is cut into 64-byte
+// requests; Q6_K over the link 47.4 -> 50.8 GB/s, spike of the decode kernels), so memory must be
+// readable from the line a weight begins in to the end of the line it ends in.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/warp.cuh"
+
+namespace sluice::backend::cuda {
+
+constexpr int kLine = 128;
+
+// A slot that holds n bytes wherever they begin.
+constexpr int slot_bytes(int n) { return (n + kLine - 1) / kLine * kLine + kLine; }
+
+class WeightRing {
+ public:
+  // slots: [n_slots] of slot_size bytes each, 128-aligned; barriers: [n_slots].
+  __device__ __forceinline__ WeightRing(uint8_t* slots, int slot_size, uint64_t* barriers,
+                                        int n_slots)
+      : slots_(slots), slot_size_(slot_size), barriers_(shared_address(barriers)), n_(n_slots) {
+#if __CUDA_ARCH__ >= 800
+    if (threadIdx.x % kWarp == 0) {
+      const int arrivals = __CUDA_ARCH__ >= 900 ? 1 : kWarp;
+      for (int i = 0; i < n_; ++i) {
+        asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barriers_ + 8 * i), "r"(arrivals)
+                     : "memory");
+      }
+#if __CUDA_ARCH__ >= 900
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+    }
+#endif
+    __syncwarp();
+  }
+
+  // All lanes; n_bytes 0 for nothing, which counts as a request all the same.
+  __device__ __forceinline__ void request(const uint8_t* src, int n_bytes) {
+    const int before = static_cast<int>(reinterpret_cast<uintptr_t>(src) % kLine);
+    const int n = n_bytes ? (before + n_bytes + kLine - 1) / kLine * kLine : 0;
+    copy(src - before, slots_ + next_ * slot_size_, n, barriers_ + 8 * next_);
+    next_ = next_ + 1 == n_ ? 0 : next_ + 1;
+  }
+
+  // The oldest request's bytes, once they are there. src: as in request().
+  __device__ __forceinline__ const uint8_t* wait(const uint8_t* src) {
+    await(barriers_ + 8 * oldest_, parity_);
+    const uint8_t* const at =
+        slots_ + oldest_ * slot_size_ + reinterpret_cast<uintptr_t>(src) % kLine;
+    if (++oldest_ == n_) oldest_ = 0, parity_ ^= 1;
+    return at;
+  }
+
+ private:
+  static __device__ __forceinline__ unsigned shared_address(const void* p) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(p));
+  }
+
+  static __device__ __forceinline__ void copy(const uint8_t* src, uint8_t* dst, int n,
+                                              unsigned barrier) {
+    const int lane = threadIdx.x % kWarp;
+#if __CUDA_ARCH__ >= 900
+    if (lane == 0) {
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(n)
+                   : "memory");
+      if (n > 0) {
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+            "[%3];" ::"r"(shared_address(dst)),
+            "l"(src), "r"(n), "r"(barrier)
+            : "memory");
+      }
+    }
+#elif __CUDA_ARCH__ >= 800
+    for (int i = 16 * lane; i < n; i += 16 * kWarp) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(dst + i)),
+                   "l"(src + i)
+                   : "memory");
+    }
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
+#else
+    for (int i = 16 * lane; i < n; i += 16 * kWarp) {
+      *reinterpret_cast<uint4*>(dst + i) = __ldcg(reinterpret_cast<const uint4*>(src + i));
+    }
+#endif
+  }
+
+  static __device__ __forceinline__ void await(unsigned barrier, unsigned parity) {
+#if __CUDA_ARCH__ >= 900
+    unsigned done = 0;
+    while (!done) {
+      asm volatile(
+          "{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+          "selp.u32 %0, 1, 0, p;}"
+          : "=r"(done)
+          : "r"(barrier), "r"(parity)
+          : "memory");
+    }
+#elif __CUDA_ARCH__ >= 800
+    // sm_80 has no wait that sleeps.
+    unsigned done = 0;
+    while (!done) {
+      asm volatile(
+          "{.reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+          : "=r"(done)
+          : "r"(barrier), "r"(parity)
+          : "memory");
+    }
+#else
+    __syncwarp();
+#endif
+  }
+
+  uint8_t* slots_;
+  int slot_size_;
+  unsigned barriers_;
+  int n_;
+  int next_ = 0;
+  int oldest_ = 0;
+  unsigned parity_ = 0;
+};
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,209 @@
+// gate_up and down on the device against quant/: equal in every bit, for every type and one to 16
+// rows, with a shared expert and with rows that another place computed.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/experts.h"
+
+#include "base/error.h"
+#include "gpu/device.h"
+#include "quant/combine.h"
+#include "quant/swiglu.h"
+
+namespace sluice::backend::cuda::test {
+namespace {
+
+using ExpertsTest = DeviceTest;
+
+struct Expert {
+  Expert(Type gate_up, Type down_type, int d_model, int d_ff, uint64_t seed)
+      : gate(gate_up, d_model, d_ff, seed),
+        up(gate_up, d_model, d_ff, seed + 1),
+        down(down_type, d_ff, d_model, seed + 2) {}
+
+  std::vector<float> hidden(const quant::ActivationView& a) const {
+    const auto n = static_cast<size_t>(gate.n_rows);
+    std::vector<float> g(n), u(n);
+    for (size_t i = 0; i < n; ++i) {
+      g[i] = gate.dot(static_cast<int>(i), a);
+      u[i] = up.dot(static_cast<int>(i), a);
+    }
+    quant::swiglu(g, u, g.data());
+    return g;
+  }
+
+  Weight gate, up, down;
+};
+
+struct Case {
+  Type gate_up, down;
+  int n_rows, n_used, n_experts, d_model, d_ff, shared_d_ff;
+
+  std::string text() const {
+    return cat(type_name(gate_up), " and ", type_name(down), ", ", n_rows, " rows, ", n_used,
+               " of ", n_experts, ", d_model ", d_model, ", d_ff ", d_ff, ", shared ", shared_d_ff);
+  }
+};
+
+// The step's list as route makes it: expert `outside`, if chosen, has no address.
+class Step {
+ public:
+  Step(const Case& c, int outside) : c_(c), outside_(outside) {
+    for (int e = 0; e < c.n_experts; ++e) {
+      experts_.push_back(std::make_unique<Expert>(c.gate_up, c.down, c.d_model, c.d_ff,
+                                                  static_cast<uint64_t>(10 * e)));
+    }
+    if (c.shared_d_ff > 0) {
+      shared_ = std::make_unique<Expert>(c.gate_up, c.down, c.d_model, c.shared_d_ff, 999);
+    }
+    for (int r = 0; r < c.n_rows; ++r) {
+      for (int k = 0; k < c.n_used; ++k) chosen_.push_back((3 * r + k) % c.n_experts);
+    }
+  }
+
+  int n_slots() const { return c_.n_rows * (c_.n_used + 1); }
+
+  std::vector<ExpertGroup> groups() const {
+    std::vector<ExpertGroup> groups;
+    for (int e = 0; e < c_.n_experts; ++e) {
+      const Expert& expert = *experts_[static_cast<size_t>(e)];
+      ExpertGroup group{};
+      for (size_t slot = 0; slot < chosen_.size(); ++slot) {
+        if (chosen_[slot] == e) add(group, static_cast<int>(slot) / c_.n_used, slot);
+      }
+      if (e != outside_) set(group, expert);
+      if (group.n_pairs > 0) groups.push_back(group);
+    }
+    if (!shared_) return groups;
+    ExpertGroup group{};
+    set(group, *shared_);
+    for (int r = 0; r < c_.n_rows; ++r) {
+      add(group, r, chosen_.size() + static_cast<size_t>(r));
+    }
+    groups.push_back(group);
+    return groups;
+  }
+
+  const Expert& of_slot(int slot) const {
+    const auto i = static_cast<size_t>(slot);
+    return i < chosen_.size() ? *experts_[static_cast<size_t>(chosen_[i])] : *shared_;
+  }
+  bool is_outside(int slot) const {
+    const auto i = static_cast<size_t>(slot);
+    return i < chosen_.size() && chosen_[i] == outside_;
+  }
+  int row_of_slot(int slot) const {
+    const int n = c_.n_rows * c_.n_used;
+    return slot < n ? slot / c_.n_used : slot - n;
+  }
+
+ private:
+  static void add(ExpertGroup& group, int row, size_t slot) {
+    group.row[group.n_pairs] = static_cast<int16_t>(row);
+    group.slot[group.n_pairs++] = static_cast<int16_t>(slot);
+  }
+  static void set(ExpertGroup& group, const Expert& expert) {
+    group.gate = expert.gate.data();
+    group.up = expert.up.data();
+    group.down = expert.down.data();
+  }
+
+  Case c_;
+  int outside_;
+  std::vector<std::unique_ptr<Expert>> experts_;
+  std::unique_ptr<Expert> shared_;
+  std::vector<int32_t> chosen_;
+};
+
+void check(const Case& c, int outside, const Launch& how) {
+  const Step step(c, outside);
+  const bool has_shared = c.shared_d_ff > 0;
+  const int n_slots = c.n_rows * c.n_used + (has_shared ? c.n_rows : 0);
+  const int widest = std::max(c.d_ff, c.shared_d_ff);
+  HostInt8 a(c.n_rows, c.d_model), h(step.n_slots(), widest);
+  const auto x = random_values(static_cast<size_t>(c.n_rows * c.d_model), 1);
+  for (int r = 0; r < c.n_rows; ++r) {
+    a.quantize(r, std::span(x).subspan(static_cast<size_t>(r * c.d_model),
+                                       static_cast<size_t>(c.d_model)));
+  }
+  DeviceInt8 device_a(c.n_rows, c.d_model), device_h(step.n_slots(), widest);
+  device_a.set(a);
+  const auto groups = step.groups();
+  const Device<ExpertGroup> device_groups(groups);
+  const Device<int32_t> n_groups(std::vector<int32_t>{static_cast<int32_t>(groups.size())});
+  const ExpertShape shape{c.gate_up, c.down, c.d_model, c.d_ff, c.shared_d_ff, c.n_used};
+  gate_up(
+      {shape, c.n_rows, {n_groups.data(), device_groups.data()}, device_a.rows(), device_h.rows()},
+      how);
+
+  std::vector<float> rows(static_cast<size_t>(step.n_slots() * c.d_model), 0.5f);
+  const auto got_q = device_h.q.get();
+  const auto got_d = device_h.d.get();
+  for (int slot = 0; slot < n_slots; ++slot) {
+    const Expert& expert = step.of_slot(slot);
+    HostInt8 one(1, expert.gate.n_rows);
+    one.quantize(0, expert.hidden(a.view(step.row_of_slot(slot))));
+    for (int i = 0; i < c.d_model; ++i) {
+      rows[static_cast<size_t>(slot * c.d_model + i)] = expert.down.dot(i, one.view(0));
+    }
+    if (step.is_outside(slot)) continue;
+    const auto at = static_cast<size_t>(slot * h.n_chunks);
+    for (size_t i = 0; i < static_cast<size_t>(one.n_cols); ++i) {
+      ASSERT_EQ(one.q[i], got_q[256 * at + i]) << c.text() << ", slot " << slot << ", value " << i;
+    }
+    for (size_t b = 0; b < static_cast<size_t>(one.n_cols / 32); ++b) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(one.d[b]), std::bit_cast<uint32_t>(got_d[8 * at + b]))
+          << c.text() << ", slot " << slot << ", scale " << b;
+    }
+  }
+
+  const auto weights = random_values(static_cast<size_t>(c.n_rows * c.n_used), 2);
+  const auto shared_weights = random_values(static_cast<size_t>(c.n_rows), 3);
+  const Device<float> device_weights(weights), device_shared(shared_weights), device_rows(rows),
+      device_x(x);
+  down({shape,
+        c.n_rows,
+        {n_groups.data(), device_groups.data()},
+        device_h.rows(),
+        device_weights.data(),
+        device_shared.data(),
+        device_rows.data(),
+        device_x.data()},
+       how);
+  std::vector<float> want = x;
+  for (int r = 0; r < c.n_rows; ++r) {
+    const auto at = [&](int slot) { return rows.data() + static_cast<int64_t>(slot) * c.d_model; };
+    quant::combine(std::span(weights).subspan(static_cast<size_t>(r * c.n_used),
+                                              static_cast<size_t>(c.n_used)),
+                   at(r * c.n_used), c.d_model, has_shared ? at(c.n_rows * c.n_used + r) : nullptr,
+                   shared_weights[static_cast<size_t>(r)],
+                   std::span(want).subspan(static_cast<size_t>(r * c.d_model),
+                                           static_cast<size_t>(c.d_model)));
+  }
+  expect_same_bits(want, device_x.get(), c.text());
+}
+
+TEST_F(ExpertsTest, EveryTypeToTheBit) {
+  for (const Type type : woven_types()) {
+    const bool is_super = quant::type_info(type).block_elems == 256;
+    const int d_model = is_super ? 512 : 288, d_ff = is_super ? 256 : 96;
+    for (const int n_rows : {1, 2, 4, 8, 16}) {
+      check({type, type, n_rows, 3, 7, d_model, d_ff, 0}, -1, how);
+    }
+    check({type, type, 1, 3, 4, d_model, d_ff, d_ff}, -1, how);
+    check({type, type, 5, 3, 4, d_model, d_ff, 2 * d_ff}, -1, how);
+  }
+}
+
+TEST_F(ExpertsTest, RealShapesToTheBit) {
+  check({Type::q4_k, Type::q6_k, 1, 8, 9, 2048, 768, 0}, -1, how);
+  check({Type::q4_k, Type::q4_k, 3, 8, 9, 2048, 768, 512}, -1, how);
+  check({Type::mxfp4, Type::mxfp4, 2, 4, 6, 2880, 2880, 0}, -1, how);
+  check({Type::q8_0, Type::q8_0, 16, 4, 6, 512, 1536, 0}, -1, how);
+}
+
+TEST_F(ExpertsTest, RowsOfAnotherPlaceAreAdded) {
+  check({Type::q4_k, Type::q4_k, 1, 3, 5, 512, 256, 0}, 1, how);
+  check({Type::q4_k, Type::q6_k, 7, 3, 5, 512, 256, 256}, 2, how);
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda::test

@@ -1,0 +1,145 @@
+// project_in, project_add and logits on the device against quant/: equal in every bit, for every
+// type, one to 16 rows, rows of one block to several units with short last chunks.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/project.h"
+
+#include "base/error.h"
+#include "gpu/device.h"
+
+namespace sluice::backend::cuda::test {
+namespace {
+
+using ProjectTest = DeviceTest;
+
+std::span<const float> row_of(const std::vector<float>& rows, int r, int n) {
+  return std::span(rows).subspan(static_cast<size_t>(r * n), static_cast<size_t>(n));
+}
+
+// x[r] += W in[r] + bias
+void check_add(Type type, int n_rows, int n_cols, int n_out, bool int8, const Launch& how) {
+  const std::string what = cat(type_name(type), ", ", n_rows, " rows, ", n_cols, " columns, ",
+                               int8 ? "int8" : "f32", " input");
+  const Weight weight(type, n_cols, n_out, 5);
+  const auto in = random_values(static_cast<size_t>(n_rows * n_cols), 6);
+  const auto bias = random_values(static_cast<size_t>(n_out), 7);
+  auto x = random_values(static_cast<size_t>(n_rows * n_out), 8);
+  HostInt8 host(n_rows, n_cols);
+  for (int r = 0; r < n_rows; ++r) host.quantize(r, row_of(in, r, n_cols));
+
+  const Device<float> device_in(in), device_bias(bias), device_x(x);
+  DeviceInt8 rows(n_rows, n_cols);
+  rows.set(host);
+  ProjectAdd p;
+  int8 ? void(p.in_int8 = rows.rows()) : void(p.in = device_in.data());
+  p.n_rows = n_rows;
+  p.n_cols = n_cols;
+  p.weight = {type, weight.data(), n_out, device_bias.data()};
+  p.x = device_x.data();
+  project_add(p, how);
+
+  for (int r = 0; r < n_rows; ++r) {
+    for (int i = 0; i < n_out; ++i) {
+      float& value = x[static_cast<size_t>(r * n_out + i)];
+      value = value + (weight.dot(i, host.view(r)) + bias[static_cast<size_t>(i)]);
+    }
+  }
+  expect_same_bits(x, device_x.get(), what);
+}
+
+TEST_F(ProjectTest, AddsEveryTypeToTheBit) {
+  for (const Type type : woven_types()) {
+    for (const int n_cols : {32, 96, 256, 768, 800, 2048, 2880, 4096, 9216}) {
+      if (n_cols % static_cast<int>(quant::type_info(type).block_elems) != 0) continue;
+      for (const int n_rows : {1, 4, 11}) check_add(type, n_rows, n_cols, 72, true, how);
+    }
+    for (const int n_rows : {1, 2, 3, 8, 16}) {
+      check_add(type, n_rows, 1280, 40, n_rows % 2 == 0, how);
+    }
+  }
+}
+
+TEST_F(ProjectTest, ProjectsNormalisedRowsOfSeveralWeightsToTheBit) {
+  for (const int n_rows : {1, 2, 5, 16}) {
+    constexpr int kCols = 2048, kOut = 64 + 16 + 24;
+    const Weight q(Type::q4_k, kCols, 64, 1), k(Type::q4_k, kCols, 16, 2),
+        v(Type::q6_k, kCols, 24, 3);
+    const auto x = random_values(static_cast<size_t>(n_rows * kCols), 4);
+    const auto norm = random_values(kCols, 5), bias = random_values(16, 6);
+    const Device<float> device_x(x), device_norm_weight(norm), device_bias(bias),
+        out(static_cast<size_t>(n_rows * kOut));
+    ProjectIn p;
+    p.x = device_x.data();
+    p.norm = device_norm_weight.data();
+    p.eps = 1e-6f;
+    p.n_rows = n_rows;
+    p.n_cols = kCols;
+    p.weights[0] = {q.type, q.data(), q.n_rows, nullptr};
+    p.weights[1] = {k.type, k.data(), k.n_rows, device_bias.data()};
+    p.weights[2] = {v.type, v.data(), v.n_rows, nullptr};
+    p.n_weights = 3;
+    p.out = out.data();
+    project_in(p, how);
+
+    std::vector<float> want;
+    for (int r = 0; r < n_rows; ++r) {
+      HostInt8 host(1, kCols);
+      host.quantize(0, device_norm(row_of(x, r, kCols), norm, p.eps));
+      for (int i = 0; i < 64; ++i) want.push_back(q.dot(i, host.view(0)));
+      for (int i = 0; i < 16; ++i) {
+        want.push_back(k.dot(i, host.view(0)) + bias[static_cast<size_t>(i)]);
+      }
+      for (int i = 0; i < 24; ++i) want.push_back(v.dot(i, host.view(0)));
+    }
+    expect_same_bits(want, out.get(), cat(n_rows, " rows"));
+  }
+}
+
+// So many weight rows that a block takes several tasks.
+TEST_F(ProjectTest, LogitsOfChosenRowsToTheBit) {
+  constexpr int kCols = 768, kVocab = 8 * 9001;
+  const Weight weight(Type::q6_k, kCols, kVocab, 1);
+  const auto x = random_values(4 * kCols, 4), norm = random_values(kCols, 5);
+  const Device<float> device_x(x), device_norm_weight(norm);
+  for (const std::vector<int32_t>& rows : {std::vector<int32_t>{2}, {3, 0, 1}}) {
+    const Device<int32_t> device_rows(rows);
+    const auto n_rows = static_cast<int>(rows.size());
+    const Device<float> out(rows.size() * kVocab);
+    Logits p;
+    p.x = device_x.data();
+    p.rows = device_rows.data();
+    p.norm = device_norm_weight.data();
+    p.eps = 1e-6f;
+    p.n_rows = n_rows;
+    p.n_cols = kCols;
+    p.weight = {weight.type, weight.data(), kVocab, nullptr};
+    p.logits = out.data();
+    logits(p, how);
+    std::vector<float> want;
+    for (const int r : rows) {
+      HostInt8 host(1, kCols);
+      host.quantize(0, device_norm(row_of(x, r, kCols), norm, p.eps));
+      for (int i = 0; i < kVocab; ++i) want.push_back(weight.dot(i, host.view(0)));
+    }
+    expect_same_bits(want, out.get(), cat(n_rows, " rows"));
+  }
+}
+
+// The device's norm itself: n products and sums of f32, a root and three more roundings.
+TEST_F(ProjectTest, TheNormOfTheseTestsIsWithinItsBound) {
+  for (const size_t n : {size_t{32}, size_t{2048}, size_t{2880}}) {
+    const auto x = random_values(n, 1), w = random_values(n, 2);
+    const auto got = device_norm(x, w, 1e-6f);
+    double squares = 0;
+    for (const float v : x) squares += double{v} * v;
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + double{1e-6f});
+    // Sums of squares err by less than 4 + 5 + n/4096 + 5 roundings of the whole, the root halves.
+    const double u = 0x1p-24, bound = (20 + static_cast<double>(n) / 4096) / 2 * u + 6 * u;
+    for (size_t i = 0; i < n; ++i) {
+      const double want = x[i] * scale * w[i];
+      ASSERT_LE(std::abs(got[i] - want), bound * std::abs(want)) << n << " columns, index " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda::test
