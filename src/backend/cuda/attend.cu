@@ -2,14 +2,14 @@
 // projections and the output projection.
 //
 // Layout   as in attend.h; a key or value row is head_dim numbers of 2 bytes.
-// Mapping  a block is (split, kv head and up to eight of its query heads, row). Eight dimensions a
+// Mapping  a block is (split, kv head and up to four of its query heads, row). Eight dimensions a
 //          lane, so a key takes dims / 8 lanes and a warp has several at once. First the scores of
 //          a tile of positions, then their softmax, then the values; tiles by online softmax. The
 //          block that ends last adds the splits in their order.
 //          Keys and values of this step's own rows are not read from the cache: whoever needs them
 //          makes them again from qkv, rounded as they are stored.
 // Limits   head_dim % 32 == 0, <= 256; a sequence's rows of a step have consecutive positions.
-// Cost     see bench/gpu_kernels and docs/decisions/0011. A split has 64 positions at least, and
+// Cost     see bench/gpu_kernels and docs/decisions/0011. A split has 128 positions at least, and
 //          their number depends on the row's length alone.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -26,16 +26,21 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kTile = 256;       // positions whose scores are kept at once
-constexpr int kSplitLeast = 64;  // positions
-constexpr int kNewMost = 16;     // rows of one sequence in a step
+constexpr int kTile = 256;        // positions whose scores are kept at once
+constexpr int kSplitLeast = 128;  // positions
+constexpr int kNewMost = 16;      // rows of one sequence in a step
 
 // What part of a row's positions a block sees.
 struct Split {
   int n, index, first, end;
 };
+// Of rows that are not longer than this.
+constexpr int most_splits(int length) {
+  const int wanted = (length + kSplitLeast - 1) / kSplitLeast;
+  return wanted < kMaxSplits ? wanted : kMaxSplits;
+}
 __device__ __forceinline__ Split split_of(int length, int index) {
-  const int wanted = min(kMaxSplits, (length + kSplitLeast - 1) / kSplitLeast);
+  const int wanted = most_splits(length);
   const int size = ((length + wanted - 1) / wanted + 7) / 8 * 8;
   return {(length + size - 1) / size, index, index * size, min(length, (index + 1) * size)};
 }
@@ -106,33 +111,33 @@ class Block {
         warp_(static_cast<int>(threadIdx.x) / kWarp),
         lane_(static_cast<int>(threadIdx.x) % kWarp),
         position_(__ldcg(p.positions + row)),
-        pages_(p.page_table + static_cast<int64_t>(__ldcg(p.sequences + row)) * p.table_stride) {}
+        pages_(p.page_table + static_cast<int64_t>(__ldcg(p.sequences + row)) * p.table_stride) {
+    while (n_new_ < kNewMost && row_ >= n_new_ &&
+           __ldcg(p_.sequences + row_ - n_new_) == __ldcg(p_.sequences + row_)) {
+      ++n_new_;
+    }
+  }
 
   __device__ __forceinline__ int length() const { return position_ + 1; }
 
   // The query heads, scaled; and the keys and values of this step that the split holds.
   __device__ __forceinline__ void prepare(const Split& split) {
     const float scale = __fdiv_rn(1.0f, __fsqrt_rn(static_cast<float>(p_.head_dim)));
-    for (int h = warp_; h < heads; h += kWarps) {
-      const bool is_real = first_head_ + h < (kv_head_ + 1) * (p_.n_heads / p_.n_kv_heads);
-      make_head<dims>(p_, row_, HeadKind::query, is_real ? first_head_ + h : first_head_, s_.q[h],
-                      lane_);
-      for (int i = lane_; i < dims; i += kWarp) s_.q[h][i] = __fmul_rn(s_.q[h][i], scale);
-    }
-    n_new_ = 1;
-    while (n_new_ < kNewMost && row_ >= n_new_ &&
-           __ldcg(p_.sequences + row_ - n_new_) == __ldcg(p_.sequences + row_)) {
-      ++n_new_;
-    }
-    for (int i = warp_; i < 2 * n_new_; i += kWarps) {
-      const int back = i / 2, at = position_ - back;
-      if (at < split.first || at >= split.end) continue;
-      float* const head = i % 2 ? s_.new_v[back] : s_.new_k[back];
-      make_head<dims>(p_, row_ - back, i % 2 ? HeadKind::value : HeadKind::key, kv_head_, head,
-                      lane_);
-      round_and_store(head, back == 0 ? (i % 2 ? p_.v : p_.k) : nullptr, at);
+    for (int item = warp_; item < heads + 2 * n_new_; item += kWarps) {
+      if (item < heads) {
+        make_query(item, scale);
+      } else {
+        make_new((item - heads) / 2, item % 2 != heads % 2, split);
+      }
     }
     __syncthreads();
+  }
+
+  // Asks for the split's first keys and values: they are of earlier steps, so this may be before
+  // the wait for the kernel before.
+  __device__ __forceinline__ void load_first(const Split& split) {
+    load_batch(p_.k, split.first, min(kTile, split.end - split.first), 0, keys_);
+    load_batch(p_.v, split.first, min(kTile, split.end - split.first), 0, values_);
   }
 
   // Positions [first, end) of the split: scores, softmax, values.
@@ -140,6 +145,10 @@ class Block {
     if (warp_ < heads && lane_ == 0) s_.peak[warp_] = -3.0e38f, s_.sum[warp_] = 0.0f;
     for (int first = split.first; first < split.end; first += kTile) {
       const int n = min(kTile, split.end - first);
+      if (first > split.first) {
+        load_batch(p_.k, first, n, 0, keys_);
+        load_batch(p_.v, first, n, 0, values_);
+      }
       score(first, n);
       __syncthreads();
       for (int h = warp_; h < heads; h += kWarps) soften(h, n);
@@ -180,6 +189,22 @@ class Block {
   }
 
  private:
+  __device__ __forceinline__ void make_query(int h, float scale) {
+    const bool is_real = first_head_ + h < (kv_head_ + 1) * (p_.n_heads / p_.n_kv_heads);
+    make_head<dims>(p_, row_, HeadKind::query, is_real ? first_head_ + h : first_head_, s_.q[h],
+                    lane_);
+    for (int i = lane_; i < dims; i += kWarp) s_.q[h][i] = __fmul_rn(s_.q[h][i], scale);
+  }
+  // The key or value of `back` rows before.
+  __device__ __forceinline__ void make_new(int back, bool is_value, const Split& split) {
+    const int at = position_ - back;
+    if (at < split.first || at >= split.end) return;
+    float* const head = is_value ? s_.new_v[back] : s_.new_k[back];
+    make_head<dims>(p_, row_ - back, is_value ? HeadKind::value : HeadKind::key, kv_head_, head,
+                    lane_);
+    round_and_store(head, back == 0 ? (is_value ? p_.v : p_.k) : nullptr, at);
+  }
+
   // Rounds a head as the cache stores it, and stores it where a cache is given.
   __device__ __forceinline__ void round_and_store(float* head, uint8_t* cache, int position) {
     uint8_t* const out = cache ? cache + row_at(position) : nullptr;
@@ -191,8 +216,10 @@ class Block {
     __syncwarp();
   }
   __device__ __forceinline__ int64_t row_at(int position) const {
-    const int64_t page = __ldg(pages_ + position / p_.page_tokens);
-    return ((page * p_.n_kv_heads + kv_head_) * p_.page_tokens + position % p_.page_tokens) *
+    const int page = __ldg(pages_ + (position >> p_.page_shift));
+    const int tokens = 1 << p_.page_shift;
+    return (static_cast<int64_t>(page * p_.n_kv_heads + kv_head_) * tokens +
+            (position & (tokens - 1))) *
            p_.head_dim * 2;
   }
 
@@ -217,18 +244,24 @@ class Block {
     }
   }
 
-  // use(k, position - first, eight numbers), for the warp's positions, several loads at a time.
+  static constexpr int kBatch = kWarps * kAtOnce * kAhead;  // positions
+  __device__ __forceinline__ void load_batch(const uint8_t* cache, int first, int n, int base,
+                                             uint4 (&raw)[kAhead]) const {
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int at = base + (k * kWarps + warp_) * kAtOnce + lane_ / kLanes;
+      raw[k] = at < n ? load(cache, first + at) : uint4{0, 0, 0, 0};
+    }
+  }
+
+  // use(position - first, eight numbers), for the warp's positions of a tile; raw: the first batch.
   template <typename Use>
   __device__ __forceinline__ void each(const uint8_t* cache, const float (*fresh)[dims], int first,
-                                       int n, const Use& use) const {
+                                       int n, uint4 (&raw)[kAhead], const Use& use) const {
     const int own = warp_ * kAtOnce + lane_ / kLanes;
-    for (int base = 0; base < n; base += kWarps * kAtOnce * kAhead) {
-      uint4 raw[kAhead];
-#pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
-        const int at = base + k * kWarps * kAtOnce + own;
-        raw[k] = at < n ? load(cache, first + at) : uint4{0, 0, 0, 0};
-      }
+    for (int base = 0; base < n; base += kBatch) {
+      uint4 next[kAhead];
+      load_batch(cache, first, n, base + kBatch, next);
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
         const int start = base + k * kWarps * kAtOnce;
@@ -238,6 +271,8 @@ class Block {
         if (at < n) widen(raw[k], fresh, first + at, x);
         use(at, x);
       }
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) raw[k] = next[k];
     }
   }
 
@@ -248,7 +283,7 @@ class Block {
 #pragma unroll
       for (int i = 0; i < 8; ++i) q[h][i] = s_.q[h][lane_ % kLanes * 8 + i];
     }
-    each(p_.k, s_.new_k, first, n, [&](int at, const float(&k)[8]) {
+    each(p_.k, s_.new_k, first, n, keys_, [&](int at, const float(&k)[8]) {
       ScoreSums<kLanes, heads> sums;
 #pragma unroll
       for (int h = 0; h < heads; ++h) {
@@ -275,6 +310,7 @@ class Block {
       sum = __fadd_rn(sum, e);
     }
     sum = warp_sum(sum);
+    __syncwarp();  // all lanes have read the peak
     if (lane_ > 0) return;
     const float rescale = contract_exp(__fsub_rn(before, peak));
     s_.rescale[h] = rescale;
@@ -283,7 +319,7 @@ class Block {
   }
 
   __device__ __forceinline__ void add_values(int first, int n, float (&acc)[heads][8]) {
-    each(p_.v, s_.new_v, first, n, [&](int at, const float(&v)[8]) {
+    each(p_.v, s_.new_v, first, n, values_, [&](int at, const float(&v)[8]) {
       if (at >= n) return;
 #pragma unroll
       for (int h = 0; h < heads; ++h) {
@@ -299,6 +335,7 @@ class Block {
   int first_head_, kv_head_, row_, warp_, lane_, position_;
   const int32_t* pages_;
   int n_new_ = 1;
+  uint4 keys_[kAhead], values_[kAhead];
 };
 
 // A split's sums for others to add: dims of each head, then its peak and its sum.
@@ -311,20 +348,29 @@ __device__ __forceinline__ float* partial_of(const Attend& p, int row, int head,
 template <int dims, int heads>
 __device__ __forceinline__ void add_splits(const Attend& p, SharedData<dims, heads>& s, int row,
                                            int first_head, int n_heads, int n_splits) {
+  // Weights of the splits, a lane to a split; they stand where scores stood.
+  auto* const weights = &s.scores[0][0];
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int h = static_cast<int>(threadIdx.x) / kWarp; h < n_heads; h += kWarps) {
+    const float* const part = partial_of(p, row, first_head + h, min(lane, n_splits - 1));
+    const float own_peak = __ldcg(part + p.head_dim), own_sum = __ldcg(part + p.head_dim + 1);
+    float peak = own_peak;
+    for (int m = 16; m > 0; m >>= 1) peak = fmaxf(peak, __shfl_xor_sync(kAllLanes, peak, m));
+    const float weight = lane < n_splits ? contract_exp(__fsub_rn(own_peak, peak)) : 0.0f;
+    weights[h * kMaxSplits + lane] = weight;
+    const float sum = warp_sum(__fmul_rn(weight, own_sum));
+    if (lane == 0) s.sum[h] = sum;
+  }
+  __syncthreads();
   for (int i = threadIdx.x; i < n_heads * p.head_dim; i += kThreads) {
     const int h = i / p.head_dim, d = i % p.head_dim;
-    float peak = -3.0e38f;
+    const float* const part = partial_of(p, row, first_head + h, 0) + d;
+    float total = 0.0f;
+#pragma unroll 8
     for (int k = 0; k < n_splits; ++k) {
-      peak = fmaxf(peak, __ldcg(partial_of(p, row, first_head + h, k) + p.head_dim));
+      total = __fmaf_rn(weights[h * kMaxSplits + k], __ldcg(part + k * (p.head_dim + 2)), total);
     }
-    float total = 0.0f, sum = 0.0f;
-    for (int k = 0; k < n_splits; ++k) {
-      const float* const part = partial_of(p, row, first_head + h, k);
-      const float weight = contract_exp(__fsub_rn(__ldcg(part + p.head_dim), peak));
-      total = __fmaf_rn(weight, __ldcg(part + d), total);
-      sum = __fmaf_rn(weight, __ldcg(part + p.head_dim + 1), sum);
-    }
-    s.merged[0][h][d] = __fdiv_rn(total, sum);
+    s.merged[0][h][d] = __fdiv_rn(total, s.sum[h]);
   }
   __syncthreads();
 }
@@ -354,7 +400,8 @@ __device__ __forceinline__ void write_heads(const Attend& p, const SharedData<di
 }
 
 template <int dims, int heads, bool bf16>
-__global__ void __launch_bounds__(kThreads, 1) attend_kernel(const __grid_constant__ Attend p) {
+__global__ void __launch_bounds__(kThreads, dims == 256 ? 1 : 2)
+    attend_kernel(const __grid_constant__ Attend p) {
   extern __shared__ __align__(16) uint8_t shared[];
   auto& s = *reinterpret_cast<SharedData<dims, heads>*>(shared);
   const int row = static_cast<int>(blockIdx.z), per_kv = p.n_heads / p.n_kv_heads;
@@ -365,6 +412,7 @@ __global__ void __launch_bounds__(kThreads, 1) attend_kernel(const __grid_consta
   let_next_kernel_begin();
   Block<dims, heads, bf16> block(p, s, first_head, kv_head, row);
   const Split split = split_of(block.length(), static_cast<int>(blockIdx.x));
+  if (split.index < split.n) block.load_first(split);
   wait_for_previous_kernel();
   if (split.index >= split.n) return;
   block.prepare(split);
@@ -402,7 +450,8 @@ __global__ void __launch_bounds__(kThreads, 1) attend_kernel(const __grid_consta
 template <int dims, int heads>
 void run(const Attend& p, const Launch& how) {
   const int per_kv = p.n_heads / p.n_kv_heads;
-  const dim3 grid(kMaxSplits, static_cast<unsigned>(p.n_kv_heads * ((per_kv + heads - 1) / heads)),
+  const auto n_splits = static_cast<unsigned>(most_splits(p.max_length));
+  const dim3 grid(n_splits, static_cast<unsigned>(p.n_kv_heads * ((per_kv + heads - 1) / heads)),
                   static_cast<unsigned>(p.n_rows));
   constexpr size_t kBytes = sizeof(SharedData<dims, heads>);
   CHECK(kBytes <= static_cast<size_t>(how.shared_bytes));
@@ -418,10 +467,8 @@ void run_heads(const Attend& p, const Launch& how) {
   const int per_kv = p.n_heads / p.n_kv_heads;
   if (per_kv == 1) {
     run<dims, 1>(p, how);
-  } else if (per_kv <= 4) {
-    run<dims, 4>(p, how);
   } else {
-    run<dims, 8>(p, how);
+    run<dims, 4>(p, how);
   }
 }
 
@@ -430,9 +477,10 @@ void run_heads(const Attend& p, const Launch& how) {
 void attend(const Attend& p, const Launch& how) {
   CHECK(p.n_rows >= 1 && p.n_rows <= 16 && p.n_kv_heads > 0 && p.n_heads % p.n_kv_heads == 0);
   CHECK(p.head_dim % 32 == 0 && p.head_dim > 0 && p.head_dim <= 256);
-  CHECK(2 * p.n_pairs <= p.head_dim && p.page_tokens > 0);
+  CHECK(2 * p.n_pairs <= p.head_dim && p.page_shift >= 0);
   CHECK(p.kv_type == quant::Type::f16 || p.kv_type == quant::Type::bf16);
   CHECK(p.out || p.out_int8);
+  CHECK(p.max_length > 0);
   if (p.head_dim <= 64) {
     run_heads<64>(p, how);
   } else if (p.head_dim <= 128) {

@@ -35,12 +35,13 @@ struct Attend {
   // Rows of one sequence stand side by side, in order of position.
   const int32_t* positions = nullptr;   // [n_rows]
   const int32_t* sequences = nullptr;   // [n_rows]
+  int max_length = 0;                   // no row is longer: blocks are launched for so many splits
   const int32_t* page_table = nullptr;  // [n_sequences, table_stride]
   int table_stride = 0;
-  int page_tokens = 0;
+  int page_shift = 0;  // a page holds 1 << page_shift positions
 
   quant::Type kv_type = quant::Type::f16;  // or bf16
-  uint8_t* k = nullptr;                    // pages of [n_kv_heads, page_tokens, head_dim]
+  uint8_t* k = nullptr;                    // pages of [n_kv_heads, 1 << page_shift, head_dim]
   uint8_t* v = nullptr;
 
   float* out = nullptr;  // [n_rows, n_heads head_dim]; null: int8 alone

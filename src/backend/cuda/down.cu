@@ -37,12 +37,13 @@ struct DownArgs {
 };
 
 struct SharedPlan {
-  int outs_at, barriers_at, n_bytes;
+  int outs_at, weights_at, barriers_at, n_bytes;
 };
 __host__ __device__ inline SharedPlan shared_plan(const DownArgs& a) {
   SharedPlan s;
   s.outs_at = kWarps * a.n_stages * a.slot_size;
-  s.barriers_at = s.outs_at + a.n_slots * 8 * 4;
+  s.weights_at = s.outs_at + a.n_slots * 8 * 4;
+  s.barriers_at = (s.weights_at + a.n_slots * 4 + 7) / 8 * 8;
   s.n_bytes = s.barriers_at + kWarps * a.n_stages * 8;
   return s;
 }
@@ -89,22 +90,25 @@ __device__ __forceinline__ InputRow hidden_row(const Int8Rows& h, int slot) {
   return {h.q + kChunk * at, h.d + 8 * at, h.y + 8 * at};
 }
 
-// x + the sum over ranks of a row's output, and the shared expert's.
-__device__ __forceinline__ void combine(const DownArgs& a, const float* outs, int i, float x) {
-  const int r = i / 8, column = i % 8, n_used = a.p.shape.n_used;
-  const float* const weights = a.p.weights + r * n_used;
-  float v = __fmul_rn(__ldcg(weights), outs[r * n_used * 8 + column]);
-  for (int k = 1; k < n_used; ++k) {
-    v = __fmaf_rn(__ldcg(weights + k), outs[(r * n_used + k) * 8 + column], v);
+// x + the sum over ranks of a row's output, and the shared expert's. weights: [n_rows, n_used],
+// then [n_rows] of the shared expert; outs in the same order.
+__device__ __forceinline__ void combine(const DownArgs& a, const float* weights, const float* outs,
+                                        int i, float x) {
+  const int r = i / 8, column = i % 8, n_used = a.p.shape.n_used, first = r * n_used;
+  float v = __fmul_rn(weights[first], outs[first * 8 + column]);
+#pragma unroll 4
+  for (int k = first + 1; k < first + n_used; ++k) {
+    v = __fmaf_rn(weights[k], outs[k * 8 + column], v);
   }
   if (a.p.shape.shared_d_ff > 0) {
-    v = __fmaf_rn(__ldcg(a.p.shared_weights + r), outs[(a.p.n_rows * n_used + r) * 8 + column], v);
+    const int k = a.p.n_rows * n_used + r;
+    v = __fmaf_rn(weights[k], outs[k * 8 + column], v);
   }
   a.p.x[static_cast<int64_t>(r) * a.p.shape.d_model + 8 * blockIdx.x + column] = __fadd_rn(x, v);
 }
 
 template <Type type, bool many>
-__global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
+__global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     down_kernel(const __grid_constant__ DownArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
@@ -126,13 +130,22 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
   typename UnitWalk<type>::Place place{};
   Unit unit{};
   UnitWeights weights;
+  int n_pairs = 1, slot = 0;  // of the unit's group; slot k in lane k
   const auto take_next = [&] {
     place = walk.next();
+    if constexpr (many) n_pairs = __ldcg(&place.group->n_pairs);
+    slot = __ldcg(place.group->slot + (many ? lane % kMaxRows : 0));
     unit = {ring.wait(place.src), kUnitChunks * place.unit, place.n_chunks};
-    if constexpr (!many) {
-      if (place.n_chunks) unpack_unit<type>(unit, place.shape, weights);
-    }
+    if (place.n_chunks && n_pairs == 1) unpack_unit<type>(unit, place.shape, weights);
   };
+  auto* const weights_of_slots = reinterpret_cast<float*>(shared + plan.weights_at);
+  const int n_routed = a.p.n_rows * a.p.shape.n_used;
+  for (int i = threadIdx.x; i < a.n_slots; i += kThreads) {
+    if (i < n_routed) weights_of_slots[i] = __ldcg(a.p.weights + i);
+    if (i >= n_routed && a.p.shape.shared_d_ff > 0) {
+      weights_of_slots[i] = __ldcg(a.p.shared_weights + i - n_routed);
+    }
+  }
   bool has_unit = !walk.is_done();
   if (has_unit) take_next();
   wait_for_previous_kernel();
@@ -146,17 +159,16 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
   constexpr int kGroups = many ? kMaxRows / kInputsAtOnce : 1;
   PerLane<float> acc[kGroups] = {};
   while (has_unit) {
-    const ExpertGroup* const group = place.group;
-    const int n_pairs = many ? __ldcg(&group->n_pairs) : 1;
     if (place.n_chunks == 0) {
       for (int i = lane; i < 8 * n_pairs; i += kWarp) {
-        const int slot = group->slot[i / 8];
-        outs[slot * 8 + i % 8] = __ldcg(
-            a.p.outside + static_cast<int64_t>(slot) * a.p.shape.d_model + 8 * blockIdx.x + i % 8);
+        const int own = __ldcg(place.group->slot + i / 8);
+        outs[own * 8 + i % 8] = __ldcg(a.p.outside + static_cast<int64_t>(own) * a.p.shape.d_model +
+                                       8 * blockIdx.x + i % 8);
       }
-    } else if constexpr (many) {
+    } else if (many && n_pairs > 1) {
       dot_unit_4<type, PastL1Load>(
-          unit, place.shape, n_pairs, [&](int r) { return hidden_row(a.p.h, group->slot[r]); },
+          unit, place.shape, n_pairs,
+          [&](int r) { return hidden_row(a.p.h, __shfl_sync(kAllLanes, slot, r)); },
           [&](int, int at, const PerLane<float>& got) {
 #pragma unroll
             for (int k = 0; k < kGroups; ++k) {
@@ -165,17 +177,17 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
           });
     } else {
       PerLane<float> got;
-      dot_unit<type, PastL1Load>(unit, place.shape, weights, hidden_row(a.p.h, group->slot[0]),
-                                 got);
+      dot_unit<type, PastL1Load>(unit, place.shape, weights,
+                                 hidden_row(a.p.h, __shfl_sync(kAllLanes, slot, 0)), got);
       add_in_order(got, unit.n, acc[0]);
     }
     if (place.n_chunks && place.unit == place.shape.n_units() - 1) {
 #pragma unroll
       for (int k = 0; k < kGroups; ++k) {
-        const int pair = many ? kInputsAtOnce * k + lane % 4 : 0;
-        if (pair < n_pairs && (many || lane % 4 == 0)) {
-          outs[group->slot[pair] * 8 + lane / 4] = acc[k].value;
-        }
+        // A single pair's sum is the same in the four lanes of a row.
+        const int pair = kInputsAtOnce * k + lane % 4;
+        const int own = many ? __shfl_sync(kAllLanes, slot, pair) : slot;
+        if (pair < n_pairs) outs[own * 8 + lane / 4] = acc[k].value;
         acc[k].value = 0.0f;
       }
     }
@@ -185,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
     if (has_unit) take_next();
   }
   __syncthreads();
-  if (sums) combine(a, outs, static_cast<int>(threadIdx.x), x);
+  if (sums) combine(a, weights_of_slots, outs, static_cast<int>(threadIdx.x), x);
 }
 
 template <Type type>

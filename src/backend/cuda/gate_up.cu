@@ -72,7 +72,7 @@ __device__ __forceinline__ void load_group(const ExpertGroup* group, ExpertGroup
 }
 
 template <Type type, bool many>
-__global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
+__global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     gate_up_kernel(const __grid_constant__ GateUpArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
   PerLane<float> acc[kGroups] = {};
   for (int u = 0; u < n_units; ++u) {
     const Unit unit{ring.wait(source_of(u)), kUnitChunks * u, chunks_of(u)};
-    if constexpr (many) {
+    if (many && group.n_pairs > 1) {
       dot_unit_4<type, StagedLoad>(
           unit, a.shape, group.n_pairs,
           [&](int r) { return staged_row(rows, a.shape.n_chunks, r); },
@@ -151,8 +151,9 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
   float* const mine = dots + warp / 4 * 32 + warp % 4 * 8 + lane / 4;
 #pragma unroll
   for (int k = 0; k < kGroups; ++k) {
-    const int pair = many ? kInputsAtOnce * k + lane % 4 : 0;
-    if (pair < group.n_pairs && (many || lane % 4 == 0)) {
+    // A single pair's sum is the same in the four lanes of a row.
+    const int pair = kInputsAtOnce * k + lane % 4;
+    if (pair < group.n_pairs) {
       mine[64 * pair] = acc[k].value;
     }
   }

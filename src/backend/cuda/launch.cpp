@@ -15,6 +15,8 @@ Launch launch_on(cudaStream_t stream) {
   CHECK_CUDA(cudaDeviceGetAttribute(&how.n_sms, cudaDevAttrMultiProcessorCount, device));
   CHECK_CUDA(
       cudaDeviceGetAttribute(&how.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  CHECK_CUDA(cudaDeviceGetAttribute(&how.shared_per_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor,
+                                    device));
   how.overlaps = major >= 9;
   return how;
 }

@@ -10,7 +10,8 @@ struct Launch {
   cudaStream_t stream = nullptr;
   bool overlaps = false;  // programmatic dependent launch: from sm_90 on
   int n_sms = 0;
-  int shared_bytes = 0;  // that a block may ask for
+  int shared_bytes = 0;   // that a block may ask for
+  int shared_per_sm = 0;  // for all blocks on an SM
 };
 
 // Of the current device.

@@ -23,6 +23,7 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
+constexpr int kMinShared = 76 * 1024;
 
 // Stripes of one weight among those of a launch.
 struct Part {
@@ -70,7 +71,9 @@ template <Type type>
 class UnitWalk {
  public:
   __device__ __forceinline__ explicit UnitWalk(const ProjectArgs& a)
-      : a_(a), per_task_((a.stripes_per_task * a.shape.n_units() + kWarps - 1) / kWarps) {}
+      : a_(a),
+        per_task_((a.stripes_per_task * a.shape.n_units() + kWarps - 1) / kWarps),
+        first_(place_in_task(0)) {}
 
   struct Place {
     int stripe_in_task, first_chunk, n_chunks;
@@ -83,19 +86,28 @@ class UnitWalk {
   }
   __device__ __forceinline__ int per_task() const { return per_task_; }
   __device__ __forceinline__ int task(int item) const {
-    return static_cast<int>(blockIdx.x) + item / per_task_ * static_cast<int>(gridDim.x);
+    return static_cast<int>(blockIdx.x) +
+           (per_task_ == 1 ? item : item / per_task_) * static_cast<int>(gridDim.x);
   }
   __device__ __forceinline__ Place at(int item) const {
-    const int unit = static_cast<int>(threadIdx.x) / kWarp + item % per_task_ * kWarps;
-    const int stripe = unit / a_.shape.n_units(), first = unit % a_.shape.n_units() * kUnitChunks;
-    const int global = task(item) * a_.stripes_per_task + stripe;
-    if (stripe >= a_.stripes_per_task || global >= a_.n_stripes) return {stripe, 0, 0, nullptr, 0};
-    const int n = min(kUnitChunks, a_.shape.n_chunks - first);
-    return {stripe, first, n, data_of(global) + chunk_offset<type>(first),
-            unit_bytes<type>(a_.shape, first, n)};
+    Place place = per_task_ == 1 ? first_ : place_in_task(item % per_task_);
+    const int stripe = task(item) * a_.stripes_per_task + place.stripe_in_task;
+    if (place.stripe_in_task >= a_.stripes_per_task || stripe >= a_.n_stripes) {
+      place.n_bytes = 0;
+    } else {
+      place.src = data_of(stripe) + chunk_offset<type>(place.first_chunk);
+    }
+    return place;
   }
 
  private:
+  // The warp's m-th unit of a task; its address is still to come. Divisions are dear: once a warp.
+  __device__ __forceinline__ Place place_in_task(int m) const {
+    const int unit = static_cast<int>(threadIdx.x) / kWarp + m * kWarps;
+    const int stripe = unit / a_.shape.n_units(), first = unit % a_.shape.n_units() * kUnitChunks;
+    const int n = min(kUnitChunks, a_.shape.n_chunks - first);
+    return {stripe, first, n, nullptr, unit_bytes<type>(a_.shape, first, n)};
+  }
   __device__ __forceinline__ const uint8_t* data_of(int stripe) const {
     int p = 0;
     while (p + 1 < a_.n_parts && stripe >= a_.parts[p + 1].first_stripe) ++p;
@@ -104,24 +116,38 @@ class UnitWalk {
 
   const ProjectArgs& a_;
   int per_task_;
+  Place first_;
 };
 
-// Adds the chunk sums of a task's outputs, and writes them.
-__device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const float* sums) {
+// Output i of a task (by row, then by stripe): where it goes, and what is added to it.
+struct Output {
+  float* at;  // null: there is none
+  float bias, before;
+  int sums_at;
+};
+__device__ __forceinline__ Output output_of(const ProjectArgs& a, int task, int i) {
   const int n_rows = a.source.n_rows, per_row = 8 * a.stripes_per_task;
-  for (int i = threadIdx.x; i < n_rows * per_row; i += kThreads) {
-    const int r = i / per_row, in_task = i % per_row, stripe = in_task / 8;
-    const int global = task * a.stripes_per_task + stripe;
-    if (global >= a.n_stripes) continue;
-    int p = 0;
-    while (p + 1 < a.n_parts && global >= a.parts[p + 1].first_stripe) ++p;
-    const int row = 8 * (global - a.parts[p].first_stripe) + in_task % 8;
-    float* const out = a.out + static_cast<int64_t>(r) * a.out_stride + a.parts[p].out_column + row;
-    const float before = a.adds ? __ldcg(out) : 0.0f;
-    const float bias = a.parts[p].bias ? __ldg(a.parts[p].bias + row) : 0.0f;
-    const float* const chunk = sums + (stripe * n_rows + r) * a.shape.n_chunks * 8 + in_task % 8;
+  const int r = n_rows == 1 ? 0 : i / per_row, in_task = i - r * per_row, stripe = in_task / 8;
+  const int global = task * a.stripes_per_task + stripe;
+  if (i >= n_rows * per_row || global >= a.n_stripes) return {nullptr, 0.0f, 0.0f, 0};
+  int p = 0;
+  while (p + 1 < a.n_parts && global >= a.parts[p + 1].first_stripe) ++p;
+  const int row = 8 * (global - a.parts[p].first_stripe) + in_task % 8;
+  float* const out = a.out + static_cast<int64_t>(r) * a.out_stride + a.parts[p].out_column + row;
+  return {out, a.parts[p].bias ? __ldg(a.parts[p].bias + row) : 0.0f, a.adds ? __ldcg(out) : 0.0f,
+          (stripe * n_rows + r) * a.shape.n_chunks * 8 + in_task % 8};
+}
+
+// Adds the chunk sums of a task's outputs, and writes them. first: the thread's first.
+__device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const Output& first,
+                                           const float* sums) {
+  const int n = a.source.n_rows * 8 * a.stripes_per_task;
+  for (int i = threadIdx.x; i < n; i += kThreads) {
+    const auto [out, bias, before, sums_at] = i < kThreads ? first : output_of(a, task, i);
+    if (!out) continue;
     float dot = 0.0f;
-    for (int c = 0; c < a.shape.n_chunks; ++c) dot = __fadd_rn(dot, chunk[8 * c]);
+#pragma unroll 8
+    for (int c = 0; c < a.shape.n_chunks; ++c) dot = __fadd_rn(dot, sums[sums_at + 8 * c]);
     dot = __fadd_rn(dot, bias);
     *out = a.adds ? __fadd_rn(before, dot) : dot;
   }
@@ -165,8 +191,11 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
   stager.stage();
 
   const int n_rows = a.source.n_rows;
+  int in_task = 0, buffer = 0;
   for (int i = 0; i < n_items; ++i) {
-    float* const sums = all_sums + i / walk.per_task() % 2 * sums_size;
+    Output output{};
+    if (in_task == 0) output = output_of(a, walk.task(i), static_cast<int>(threadIdx.x));
+    float* const sums = all_sums + buffer * sums_size;
     float* const mine = sums + place.stripe_in_task * n_rows * a.shape.n_chunks * 8;
     if (place.n_bytes) {
       if constexpr (many) {
@@ -188,10 +217,11 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
       const auto next = walk.at(i + a.n_stages);
       ring.request(next.src, next.n_bytes);
     }
-    const bool ends_task = i % walk.per_task() == walk.per_task() - 1;
-    if (ends_task) {
+    if (++in_task == walk.per_task()) {
       __syncthreads();
-      write_task(a, walk.task(i), sums);
+      if (walk.per_task() > 1) output = output_of(a, walk.task(i), static_cast<int>(threadIdx.x));
+      write_task(a, walk.task(i), output, sums);
+      in_task = 0, buffer ^= 1;
     }
     if (i + 1 < n_items) take_next(i + 1);
   }
@@ -208,6 +238,8 @@ void run(ProjectArgs args, bool fills_card, const Launch& how) {
   const int per_task = (args.stripes_per_task * args.shape.n_units() + kWarps - 1) / kWarps;
   const int n_all = args.source.n_rows;
   args.n_stages = fills_card ? 3 : std::min(per_task, 3);
+  const int half = (how.shared_per_sm / 2 - 1024) / 128 * 128;  // two blocks an SM
+  while (fills_card && args.n_stages > 1 && shared_plan(args).n_bytes > half) --args.n_stages;
   while (args.source.n_rows > 1 && shared_plan(args).n_bytes > how.shared_bytes) {
     if (args.n_stages > 1) {
       --args.n_stages;
@@ -216,7 +248,7 @@ void run(ProjectArgs args, bool fills_card, const Launch& how) {
     }
   }
   const int at_once = args.source.n_rows;
-  const int n_blocks = fills_card ? std::min(args.n_tasks, how.n_sms) : args.n_tasks;
+  const int n_blocks = fills_card ? std::min(args.n_tasks, 2 * how.n_sms) : args.n_tasks;
   for (int first = 0; first < n_all; first += at_once) {
     ProjectArgs some = args;
     some.source.n_rows = std::min(at_once, n_all - first);
@@ -230,7 +262,9 @@ void run(ProjectArgs args, bool fills_card, const Launch& how) {
       some.source.x += static_cast<int64_t>(first) * args.source.n_cols;
     }
     some.out += static_cast<int64_t>(first) * args.out_stride;
-    const auto bytes = static_cast<size_t>(shared_plan(some).n_bytes);
+    // A dependent launch packs blocks where the kernel before ends first: not more than two.
+    const auto bytes = static_cast<size_t>(
+        std::max(shared_plan(some).n_bytes, std::min(kMinShared, how.shared_bytes)));
     const dim3 grid(static_cast<unsigned>(n_blocks));
     if (some.source.n_rows == 1) {
       launch(project_kernel<type, false>, grid, kThreads, bytes, how, some);

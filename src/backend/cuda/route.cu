@@ -22,7 +22,8 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kKept = 2;  // segments of a warp whose weights are read before the wait
+constexpr int kTableAhead = kThreads;  // entries of the table that every block reads ahead
+constexpr int kKept = 2;               // segments of a warp whose weights are read before the wait
 
 // Four weights of a row of the router, or of the shared expert's gate.
 __device__ __forceinline__ float4 router_weights(const Route& p, int expert, int at) {
@@ -59,23 +60,28 @@ struct Choice {  // in shared memory, of the block that ends last
   int32_t ids[kMaxRows * kMaxUsed];
   float scores[kMaxRows * kMaxUsed];
   bool starts[kMaxRows * kMaxUsed];  // a group: no earlier slot has the same expert
+  const uint8_t* table[kTableAhead];
 };
 
-// ids and scores of the n_used best of each row.
+// ids and scores of the n_used best of each row; two threads count for an expert.
 __device__ __forceinline__ void rank_experts(const Route& p, const float* scores, Choice& out) {
-  const int n = p.n_experts;
-  for (int i = threadIdx.x; i < p.n_rows * n; i += kThreads) {
-    const int r = i / n, e = i % n;
+  const int n = p.n_experts, half = threadIdx.x % 2;
+  const int n_rounds = (2 * p.n_rows * n + kThreads - 1) / kThreads;
+  for (int round = 0; round < n_rounds; ++round) {
+    const int i = (round * kThreads + static_cast<int>(threadIdx.x)) / 2;
+    const bool is_one = i < p.n_rows * n;
+    const int r = is_one ? i / n : 0, e = i - r * n;
     const float* const row = scores + r * n;
-    const float own_score = row[e];
+    const float own_score = is_one ? row[e] : 0.0f;
     const unsigned own = ordered(own_score);
     int rank = 0;
-#pragma unroll 8
-    for (int k = 0; k < n; ++k) {
+#pragma unroll 16
+    for (int k = half; k < n; k += 2) {
       const unsigned other = ordered(row[k]);
       rank += other > own || (other == own && k < e);
     }
-    if (rank < p.n_used) {
+    rank += __shfl_xor_sync(kAllLanes, rank, 1);
+    if (is_one && half == 0 && rank < p.n_used) {
       out.ids[r * p.n_used + rank] = e;
       out.scores[r * p.n_used + rank] = own_score;
     }
@@ -110,17 +116,22 @@ __device__ __forceinline__ void weigh(const Route& p, const float* row, const Ch
   }
 }
 
+__device__ __forceinline__ const uint8_t* address_of(const Route& p, int expert) {
+  return reinterpret_cast<const uint8_t*>(
+      __ldcg(reinterpret_cast<const unsigned long long*>(p.table + expert)));
+}
+
 // The expert of a slot, and all slots that chose it.
 __device__ __forceinline__ void write_group(const Route& p, const Choice& choice, int slot,
                                             ExpertGroup& group) {
   const int id = choice.ids[slot];
-  const auto* const at = reinterpret_cast<const uint8_t*>(
-      __ldcg(reinterpret_cast<const unsigned long long*>(p.table + id)));
+  const uint8_t* const at = id < kTableAhead ? choice.table[id] : address_of(p, id);
   group.gate = at;
   group.up = at ? at + p.up_at : nullptr;
   group.down = at ? at + p.down_at : nullptr;
   int n = 0;
-  for (int s = slot; s < p.n_rows * p.n_used; ++s) {
+  const int end = p.n_rows == 1 ? slot + 1 : p.n_rows * p.n_used;
+  for (int s = slot; s < end; ++s) {
     if (choice.ids[s] != id) continue;
     group.row[n] = static_cast<int16_t>(s / p.n_used);
     group.slot[n++] = static_cast<int16_t>(s);
@@ -144,6 +155,12 @@ __device__ __forceinline__ void end_list(const Route& p, int n_routed) {
 // One group for each expert that a row chose, in order of the first slot that did.
 __device__ __forceinline__ void group_pairs(const Route& p, Choice& choice) {
   const int n_slots = p.n_rows * p.n_used;
+  if (p.n_rows == 1) {  // all different
+    const int slot = static_cast<int>(threadIdx.x);
+    if (slot < n_slots) write_group(p, choice, slot, p.list.groups[slot]);
+    if (slot == n_slots) end_list(p, n_slots);
+    return;
+  }
   for (int slot = threadIdx.x; slot < n_slots; slot += kThreads) {
     bool starts = true;
     for (int s = 0; s < slot; ++s) starts = starts && choice.ids[s] != choice.ids[slot];
@@ -179,67 +196,130 @@ __device__ __forceinline__ void choose(const Route& p, float* staged, Choice& ch
   group_pairs(p, choice);
 }
 
-// The block's own expert, and its share of a = int8(norm(x)).
-// dots: [n_rows, kWarps]; squares: [n_rows, n_segments].
-__device__ __forceinline__ void score_expert(const Route& p, float* dots, float* squares) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int expert = static_cast<int>(blockIdx.x);
-  const int n_segments = (p.d_model + kSegment - 1) / kSegment;
-  const auto column = [&](int k) { return kSegment * (warp + kWarps * k) + 4 * lane; };
-  const auto norm_at = [&](int at) {
-    return at < p.d_model ? __ldg(reinterpret_cast<const float4*>(p.norm + at))
-                          : float4{0, 0, 0, 0};
-  };
-  float4 w[kKept], g[kKept];
+// What a block computes before anybody chooses.
+class Scorer {
+ public:
+  // dots: [n_rows, kWarps]; squares: [n_rows, n_segments]; in shared memory.
+  __device__ __forceinline__ Scorer(const Route& p, float* dots, float* squares)
+      : p_(p),
+        dots_(dots),
+        squares_(squares),
+        warp_(static_cast<int>(threadIdx.x) / kWarp),
+        lane_(static_cast<int>(threadIdx.x) % kWarp),
+        expert_(static_cast<int>(blockIdx.x)),
+        n_segments_((p.d_model + kSegment - 1) / kSegment) {
 #pragma unroll
-  for (int k = 0; k < kKept; ++k)
-    w[k] = router_weights(p, expert, column(k)), g[k] = norm_at(column(k));
-  wait_for_previous_kernel();
-  for (int r = 0; r < p.n_rows; ++r) {
-    const float* const row = p.x + static_cast<int64_t>(r) * p.d_model;
+    for (int k = 0; k < kKept; ++k) {
+      w_[k] = router_weights(p_, expert_, column(k));
+      g_[k] = norm_at(column(k));
+    }
+  }
+
+  // Products and squares of all rows, some rows at a time; ends with a barrier.
+  __device__ __forceinline__ void add_rows() {
+    constexpr int kAtOnce = 4;
+    for (int first = 0; first < p_.n_rows; first += kAtOnce) {
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+#pragma unroll
+        for (int k = 0; k < kKept; ++k) x_[j][k] = values(min(first + j, p_.n_rows - 1), k);
+        if (p_.n_rows == 1) break;
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (first + j < p_.n_rows) add_row(first + j, x_[j]);
+      }
+    }
+    __syncthreads();
+  }
+
+  // The expert's scores.
+  __device__ __forceinline__ void write_scores() const {
+    for (int r = warp_; r < p_.n_rows; r += kWarps) {
+      const float scale = row_scale(squares_ + r * n_segments_, p_.d_model, p_.eps, lane_);
+      float dot = 0.0f;
+#pragma unroll
+      for (int k = 0; k < kWarps; ++k) dot = __fadd_rn(dot, dots_[r * kWarps + k]);
+      if (lane_ == 0) p_.scores[r * (p_.n_experts + 1) + expert_] = __fmul_rn(dot, scale);
+    }
+  }
+
+  // The block's share of a = int8(norm(x)): segment blockIdx of a single row by the warp that has
+  // it in its registers; of several rows every gridDim-th.
+  __device__ __forceinline__ void write_input() const {
+    if (p_.n_rows == 1 && n_segments_ <= kKept * kWarps) {
+      if (expert_ < n_segments_ && expert_ % kWarps == warp_) {
+        write_segment(0, expert_, expert_ < kWarps ? x_[0][0] : x_[0][1]);
+      }
+      if (static_cast<int>(gridDim.x) >= n_segments_) return;
+    }
+    const int step = static_cast<int>(gridDim.x) * kWarps;
+    for (int i = expert_ + static_cast<int>(gridDim.x) * warp_; i < p_.n_rows * n_segments_;
+         i += step) {
+      const int r = i / n_segments_, segment = i % n_segments_;
+      write_segment(
+          r, segment,
+          segment_values(p_.x + static_cast<int64_t>(r) * p_.d_model, segment, p_.d_model, lane_));
+    }
+  }
+
+ private:
+  __device__ __forceinline__ int column(int k) const {
+    return kSegment * (warp_ + kWarps * k) + 4 * lane_;
+  }
+  __device__ __forceinline__ float4 norm_at(int at) const {
+    return at < p_.d_model ? __ldg(reinterpret_cast<const float4*>(p_.norm + at))
+                           : float4{0, 0, 0, 0};
+  }
+  __device__ __forceinline__ float4 values(int r, int k) const {
+    return segment_values(p_.x + static_cast<int64_t>(r) * p_.d_model, warp_ + kWarps * k,
+                          p_.d_model, lane_);
+  }
+  __device__ __forceinline__ void add_row(int r, const float4 (&kept)[kKept]) {
     float dot = 0.0f;
-    const auto add = [&](int k, float4 weights, float4 norm) {
-      const int segment = warp + kWarps * k;
-      const float4 x = segment_values(row, segment, p.d_model, lane);
+    const auto add = [&](int k, float4 weights, float4 norm, float4 x) {
+      const int segment = warp_ + kWarps * k;
       const float sum = segment_squares(x);
-      if (lane == 0 && segment < n_segments) squares[r * n_segments + segment] = sum;
+      if (lane_ == 0 && segment < n_segments_) squares_[r * n_segments_ + segment] = sum;
       dot = multiply_add(weights, norm, x, dot);
     };
 #pragma unroll
-    for (int k = 0; k < kKept; ++k) add(k, w[k], g[k]);
-    for (int k = kKept; warp + kWarps * k < n_segments; ++k) {
-      add(k, router_weights(p, expert, column(k)), norm_at(column(k)));
+    for (int k = 0; k < kKept; ++k) add(k, w_[k], g_[k], kept[k]);
+    for (int k = kKept; warp_ + kWarps * k < n_segments_; ++k) {
+      add(k, router_weights(p_, expert_, column(k)), norm_at(column(k)), values(r, k));
     }
     dot = warp_sum(dot);
-    if (lane == 0) dots[r * kWarps + warp] = dot;
+    if (lane_ == 0) dots_[r * kWarps + warp_] = dot;
   }
-  __syncthreads();
-  for (int r = warp; r < p.n_rows; r += kWarps) {
-    const float scale = row_scale(squares + r * n_segments, p.d_model, p.eps, lane);
-    float dot = 0.0f;
-    for (int k = 0; k < kWarps; ++k) dot = __fadd_rn(dot, dots[r * kWarps + k]);
-    if (lane == 0) p.scores[r * (p.n_experts + 1) + expert] = __fmul_rn(dot, scale);
+  __device__ __forceinline__ void write_segment(int r, int segment, float4 x) const {
+    const int at = kSegment * segment + 4 * lane_;
+    const float scale = row_scale(squares_ + r * n_segments_, p_.d_model, p_.eps, lane_);
+    const int64_t block = static_cast<int64_t>(r) * p_.a.n_chunks * 8 + 4 * segment + lane_ / 8;
+    quantize_segment(normalized(x, scale, norm_at(at)), lane_,
+                     p_.a.q + 32 * block + 4 * (lane_ % 8), p_.a.d + block, p_.a.y + block,
+                     at < p_.d_model);
   }
-  const int item = expert + static_cast<int>(gridDim.x) * warp;
-  for (int i = item; i < p.n_rows * n_segments; i += static_cast<int>(gridDim.x) * kWarps) {
-    const int r = i / n_segments, segment = i % n_segments, at = kSegment * segment + 4 * lane;
-    const float scale = row_scale(squares + r * n_segments, p.d_model, p.eps, lane);
-    const float4 x =
-        segment_values(p.x + static_cast<int64_t>(r) * p.d_model, segment, p.d_model, lane);
-    const int64_t block = static_cast<int64_t>(r) * p.a.n_chunks * 8 + 4 * segment + lane / 8;
-    quantize_segment(normalized(x, scale, norm_at(at)), lane, p.a.q + 32 * block + 4 * (lane % 8),
-                     p.a.d + block, p.a.y + block, at < p.d_model);
-  }
-}
+
+  const Route& p_;
+  float* dots_;
+  float* squares_;
+  int warp_, lane_, expert_, n_segments_;
+  float4 w_[kKept], g_[kKept], x_[4][kKept];
+};
 
 __global__ void __launch_bounds__(kThreads) route_kernel(const __grid_constant__ Route p) {
   extern __shared__ __align__(16) float shared[];
   __shared__ Choice choice;
   __shared__ bool is_last;
   let_next_kernel_begin();
-  float* const squares = shared + p.n_rows * kWarps;
-  score_expert(p, shared, squares);
+  Scorer scorer(p, shared, shared + p.n_rows * kWarps);
+  const int own = static_cast<int>(threadIdx.x);
+  const uint8_t* const address = own < p.n_experts ? address_of(p, own) : nullptr;
+  wait_for_previous_kernel();
+  scorer.add_rows();
+  scorer.write_scores();
+  scorer.write_input();
+  choice.table[own] = address;
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {

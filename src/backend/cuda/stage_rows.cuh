@@ -192,36 +192,63 @@ class RowStager {
                                : float4{0, 0, 0, 0};
   }
 
+  // Of the items that are not kept, some at a time: use(item, values).
+  template <typename Use>
+  __device__ __forceinline__ void each_other(const Use& use) const {
+    constexpr int kAtOnce = 4;
+    for (int k = kKept; item(k) < n_items(); k += kAtOnce) {
+      float4 v[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) v[j] = values_of(item(k + j));
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        if (item(k + j) < n_items()) use(item(k + j), v[j]);
+      }
+    }
+  }
+
   __device__ __forceinline__ void add_squares(const float4 (&kept)[kKept]) {
+    const auto set = [&](int i, float4 v) {
+      const float sum = segment_squares(v);
+      if (lane() == 0) squares_[i] = sum;
+    };
 #pragma unroll
     for (int k = 0; k < kKept; ++k) {
-      if (item(k) < n_items()) set_squares(item(k), kept[k]);
+      if (item(k) < n_items()) set(item(k), kept[k]);
     }
-    for (int k = kKept; item(k) < n_items(); ++k) set_squares(item(k), values_of(item(k)));
+    each_other(set);
+    __syncthreads();
+    if (source_.n_rows == 1) return;  // every warp makes the scale for itself
+    for (int r = threadIdx.x / kWarp; r < source_.n_rows; r += blockDim.x / kWarp) {
+      const float scale = scale_of(r);
+      if (lane() == 0) squares_[r * n_segments_] = scale;
+    }
     __syncthreads();
   }
-  __device__ __forceinline__ void set_squares(int i, float4 v) {
-    const float sum = segment_squares(v);
-    if (lane() == 0) squares_[i] = sum;
+  __device__ __forceinline__ float scale_of(int r) const {
+    const float scale =
+        row_scale(squares_ + r * n_segments_, source_.n_cols, source_.norm.eps, lane());
+    __syncwarp();
+    return scale;
   }
 
   __device__ __forceinline__ void quantize(const float4 (&kept)[kKept]) {
+    const bool has_norm = source_.norm.weight != nullptr;
+    const float scale = has_norm && source_.n_rows == 1 ? scale_of(0) : 1.0f;
+    const auto use = [&](int i, float4 v, float4 weight) {
+      const int r = i / n_segments_;
+      if (has_norm) {
+        v = normalized(v, source_.n_rows == 1 ? scale : squares_[r * n_segments_], weight);
+      }
+      write_item(r, i % n_segments_, v);
+    };
 #pragma unroll
     for (int k = 0; k < kKept; ++k) {
-      if (item(k) < n_items()) quantize_item(item(k), kept[k], weights_[k]);
+      if (item(k) < n_items()) use(item(k), kept[k], weights_[k]);
     }
-    for (int k = kKept; item(k) < n_items(); ++k) {
-      quantize_item(item(k), values_of(item(k)),
-                    source_.norm.weight ? weight_of(item(k)) : float4{});
-    }
+    each_other([&](int i, float4 v) { use(i, v, has_norm ? weight_of(i) : float4{}); });
   }
-  __device__ __forceinline__ void quantize_item(int i, float4 v, float4 weight) {
-    const int r = i / n_segments_, segment = i % n_segments_;
-    if (source_.norm.weight) {
-      const float scale =
-          row_scale(squares_ + r * n_segments_, source_.n_cols, source_.norm.eps, lane());
-      v = normalized(v, scale, weight);
-    }
+  __device__ __forceinline__ void write_item(int r, int segment, float4 v) {
     uint8_t* const row = rows_ + r * staged_row_bytes(n_chunks_);
     auto* const d = reinterpret_cast<float*>(row + n_chunks_ * StagedLoad::kChunkStride) +
                     4 * segment + lane() / 8;

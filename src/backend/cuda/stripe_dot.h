@@ -133,14 +133,16 @@ struct LaneSums {
   }
 };
 
-// A unit's weights in registers: what can be done before the input is there.
+// The first chunks of a unit, unpacked: what can be done before the input is there. (All four take
+// 64 registers, and then kernels of two blocks an SM spill.)
+constexpr int kEarlyChunks = 2;
 struct UnitWeights {
-  PerLane<WeightBytes> chunks[kUnitChunks];
+  PerLane<WeightBytes> chunks[kEarlyChunks];
 };
 
 template <Type type>
 SLUICE_LANE_FN void unpack_unit(const Unit& unit, const RowShape& shape, UnitWeights& out) {
-  SLUICE_UNROLL for (int c = 0; c < kUnitChunks; ++c) {
+  SLUICE_UNROLL for (int c = 0; c < kEarlyChunks; ++c) {
     if (c < unit.n) {
       EACH_LANE(lane) {
         Stripe<type>::unpack(unit.data + chunk_offset<type>(c),
@@ -172,7 +174,16 @@ SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const Unit
           masked[lane].b[k] = lane / 8 == c ? own[lane].b[k] : 0u;
         }
       }
-      products.add(weights.chunks[c], masked);
+      if (c < kEarlyChunks) {
+        products.add(weights.chunks[c < kEarlyChunks ? c : 0], masked);
+      } else {
+        PerLane<WeightBytes> late;
+        EACH_LANE(lane) {
+          Stripe<type>::unpack(unit.data + chunk_offset<type>(c),
+                               blocks_of<type>(shape, unit.first + c), lane, late[lane]);
+        }
+        products.add(late, masked);
+      }
     }
   }
   EACH_LANE(lane) {
