@@ -6,7 +6,10 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 add_library(sluice_options INTERFACE)
-set(warnings -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+set(warnings -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+
+# Where many files are compiled as one, a constant of one file is in sight of the others.
+list(APPEND warnings $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>)
 
 # The numeric contract (docs/decisions/0002) forbids contraction; fused steps are written as std::fma.
 # AVX2, FMA and F16C are the least we run on (docs/decisions/0001), so std::fma is one instruction.
