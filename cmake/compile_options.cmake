@@ -8,9 +8,6 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 add_library(sluice_options INTERFACE)
 set(warnings -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
 
-# Where many files are compiled as one, a constant of one file is in sight of the others.
-list(APPEND warnings $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>)
-
 # The numeric contract (docs/decisions/0002) forbids contraction; fused steps are written as std::fma.
 # AVX2, FMA and F16C are the least we run on (docs/decisions/0001), so std::fma is one instruction.
 set(arithmetic -ffp-contract=off)
@@ -26,6 +23,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
 endif()
 
 target_compile_options(sluice_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${warnings};${arithmetic}>)
+# Where many files are compiled as one, a constant of one file is in sight of the others.
+set(one_by_one $<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>)
+target_compile_options(sluice_options INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,${one_by_one}>:-Wshadow>)
 target_include_directories(sluice_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 
 # For what is compiled more often than anybody waits for it to run: tests and the command line.

@@ -133,7 +133,7 @@ TEST(TraceCsv, ALongTraceComesBackFromCsv) {
 
 TEST(TraceCsv, TheTraceOfALargeModelIsReadWhereItIsThere) {
   const auto qwen = of_large_model("qwen3-30b-a3b");
-  if (!qwen) return;  // an extra: the test above runs everywhere
+  if (!qwen) GTEST_SKIP() << "SKIPPED: the large recording is not beside the checkout";
   EXPECT_EQ(qwen->header.shape.n_layers, 48);
   EXPECT_EQ(qwen->header.shape.expert_bytes[6], 2654208u);
   EXPECT_EQ(qwen->steps.size(), 28u + 128u);
