@@ -1,5 +1,6 @@
 // Models by name (sluice/chat.h): those in folders that the caller names, and the ones that ship
-// with the program. SPDX-License-Identifier: Apache-2.0
+// with the program.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
 #include <string_view>

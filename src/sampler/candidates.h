@@ -1,6 +1,7 @@
 // The tokens still in the race and their logits, as the stages of the chain see them: to change
 // and to thin out. Always in the order of their ids: a stage removes tokens and never reorders
-// them. Knows no stage. SPDX-License-Identifier: Apache-2.0
+// them. Knows no stage.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

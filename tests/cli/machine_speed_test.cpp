@@ -1,5 +1,6 @@
 // The machine's yardsticks give figures. How high they are depends on the machine and on what else
-// it does: `sluice bench` prints them. SPDX-License-Identifier: Apache-2.0
+// it does: `sluice bench` prints them.
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/bench/machine_speed.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // The experts of a decode step on the device: which of them rows chose (route.h fills the list),
 // and the two kernels that compute them. Bit-equal with quant/ for any number of rows. Pointers are
-// device memory; nothing here synchronises or allocates. SPDX-License-Identifier: Apache-2.0
+// device memory; nothing here synchronises or allocates.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/cuda/int8_rows.h"

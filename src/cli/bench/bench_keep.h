@@ -1,5 +1,6 @@
 // What a benchmark teaches the planner: the CPU's rates with this model, kept in the machine's
-// record. SPDX-License-Identifier: Apache-2.0
+// record.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "cli/bench/bench_report.h"

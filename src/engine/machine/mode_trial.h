@@ -1,6 +1,7 @@
 // How fast a plan really is, by a few dozen steps with it: what decides between plans that a
 // forecast cannot tell apart. Every automatic choice that is known to have failed elsewhere trusted
-// a microbenchmark. SPDX-License-Identifier: Apache-2.0
+// a microbenchmark.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "engine/machine/text_routing.h"

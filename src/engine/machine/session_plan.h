@@ -1,7 +1,8 @@
 // The one place where a session's wishes and a machine's rates become a plan. `plan` shows it,
 // `run` and `bench` carry it out, and all of them ask here, so what is shown is what runs. The
 // command line sees this header of the engine alone (tests/layering.py): a plan speaks in policy's
-// terms, which the public headers do not have. SPDX-License-Identifier: Apache-2.0
+// terms, which the public headers do not have.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
 // One text on a driver: prompts in chunks as wide as the driver's steps, then token by token; with
 // the logits of the newest token. Whatever is thrown, the text counts only steps that were
-// finished. SPDX-License-Identifier: Apache-2.0
+// finished.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // The CPU's rates by which the cost model would have predicted what was measured: so a measurement
-// of one model speaks for another, and for contexts that were not tried. SPDX-License-Identifier:
-// Apache-2.0
+// of one model speaks for another, and for contexts that were not tried.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <span>

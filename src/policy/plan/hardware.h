@@ -1,5 +1,6 @@
 // Descriptions of machines, as people write them: parts of a table and numbers. Nothing here looks
-// at the machine. SPDX-License-Identifier: Apache-2.0
+// at the machine.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

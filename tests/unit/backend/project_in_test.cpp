@@ -1,5 +1,6 @@
 // Ops::project_in against float64, and for quantised weights also bit for bit against the
-// contract's functions called one by one. SPDX-License-Identifier: Apache-2.0
+// contract's functions called one by one.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "backend/cpu/rms_norm.h"

@@ -1,6 +1,7 @@
 // When the pool's threads sleep: not between loops that follow closely, and soon after the last.
 // What is counted is how often the system put them to sleep (/proc), not time; bench_threads prints
-// times. SPDX-License-Identifier: Apache-2.0
+// times.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <unistd.h>
 

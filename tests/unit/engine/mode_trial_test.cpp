@@ -1,5 +1,6 @@
 // Plans that are tried: how fast a driver's steps are, token by token of a text; its sequence is
-// empty afterwards. SPDX-License-Identifier: Apache-2.0
+// empty afterwards.
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/machine/mode_trial.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // The one plan: what a session uses is what is planned, memory counts once, and what was measured
-// is found again under everything that changes it. SPDX-License-Identifier: Apache-2.0
+// is found again under everything that changes it.
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/machine/session_plan.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // Routing for measuring: uneven and sticky as a text's, by the profile where there is one, and
-// every token's experts are different ones. SPDX-License-Identifier: Apache-2.0
+// every token's experts are different ones.
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/machine/text_routing.h"
 
 #include <gtest/gtest.h>

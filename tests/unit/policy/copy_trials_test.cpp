@@ -1,5 +1,6 @@
 // Whether promised uses came: trials that keep their promise, that do not, and more of them in a
-// step than are followed. SPDX-License-Identifier: Apache-2.0
+// step than are followed.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "policy/cache/expert_cache_trials.h"

@@ -1,6 +1,7 @@
 // What token masks cost for grammars as people use them, counted in steps: most masks are
 // remembered from an earlier one, and none comes near the limit at which a grammar is refused.
-// bench_text prints the time. SPDX-License-Identifier: Apache-2.0
+// bench_text prints the time.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Long texts without a place to cut them. What these tests must see is work that grows with the
 // square of a length: of a megabyte that is 10^12 steps, and the test's time limit ends it.
-// bench_text prints the time. SPDX-License-Identifier: Apache-2.0
+// bench_text prints the time.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <string>

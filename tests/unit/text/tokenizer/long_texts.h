@@ -1,5 +1,6 @@
 // Long texts, and vocabularies made of the same words: for the test of long runs, and for
-// bench_text. SPDX-License-Identifier: Apache-2.0
+// bench_text.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <random>
