@@ -61,6 +61,8 @@ export function sample_document({
       vram_gib: budgets.map((budget) => 0.16 * budget),
       links,
       tokens_per_s: links.map((link) => budgets.map((budget) => budget * link)),
+      // The last budget is no faster than the one before it, where there is one.
+      used_budget: links.map(() => budgets.map((_, i) => budgets[i > 0 && i === budgets.length - 1 ? i - 1 : i])),
     },
     layers: {
       budgets,
