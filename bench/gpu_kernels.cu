@@ -339,8 +339,9 @@ class Model {
     }
     if (parts & router) route(routing(l), how);
     const ExpertShape shape{Type::q4_k, slots(l).down, kModel, kFf, 0, kUsed};
-    if (parts & up) gate_up({shape, n_rows_, list_, a_, h_}, how);
-    if (parts & dn) down({shape, n_rows_, list_, h_, weights_, nullptr, nullptr, x_}, how);
+    const Ranking ranking = n_rows_ == 1 ? ranking_of(routing(l)) : Ranking{};
+    if (parts & up) gate_up({shape, n_rows_, list_, a_, h_, ranking}, how);
+    if (parts & dn) down({shape, n_rows_, list_, h_, weights_, nullptr, nullptr, x_, ranking}, how);
   }
 
   Attend attention(int l) const {
@@ -380,6 +381,7 @@ class Model {
     p.n_experts = kExperts;
     p.n_used = kUsed;
     p.renormalize = true;
+    p.ranks = n_rows_ > 1;
     p.table = table_ + static_cast<size_t>(l) * kExperts;
     p.up_at = static_cast<int64_t>(slots(l).up_at);
     p.down_at = static_cast<int64_t>(slots(l).down_at);
@@ -449,14 +451,14 @@ void run_all(bool quick) {
       "\n| type | experts | kernel | us | GB/s | of plain reads |\n|---|---|---|---|---|---|\n");
   for (const Type type : quant::supported_types()) {
     if (quant::is_float(type)) continue;
-    if (quick && type != Type::q4_k && type != Type::q6_k && type != Type::q8_0) continue;
+    if (quick && type != Type::q4_k && type != Type::q6_k) continue;
     for (const int n_rows : {1, 8}) bench_experts(time, plain, type, n_rows);
   }
   std::printf(
       "\n| type | rows | kernel | us | GB/s | of plain reads |\n|---|---|---|---|---|---|\n");
   for (const Type type : quant::supported_types()) {
     if (quant::is_float(type)) continue;
-    if (quick && type != Type::q4_k && type != Type::q6_k && type != Type::q8_0) continue;
+    if (quick && type != Type::q4_k && type != Type::q6_k) continue;
     bench_project(time, plain, type, "qkv, 2048 x 5120", 2048, 5120, 1);
     bench_project(time, plain, type, "out, 4096 x 2048", 4096, 2048, 1);
     for (const int n_rows : {1, 8}) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/experts.h"
 
+#include "backend/cuda/route.h"
 #include "base/error.h"
 #include "gpu/device.h"
 #include "quant/combine.h"
@@ -203,6 +204,82 @@ TEST_F(ExpertsTest, RealShapesToTheBit) {
 TEST_F(ExpertsTest, RowsOfAnotherPlaceAreAdded) {
   check({Type::q4_k, Type::q4_k, 1, 3, 5, 512, 256, 0}, 1, how);
   check({Type::q4_k, Type::q6_k, 7, 3, 5, 512, 256, 256}, 2, how);
+}
+
+// A single row whose experts gate_up and down rank themselves: the same as by the list, bit by bit.
+TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
+  constexpr int kModel = 512, kFf = 256, kExperts = 100, kUsed = 6;
+  const ExpertShape shape{Type::q4_k, Type::q6_k, kModel, kFf, 0, kUsed};
+  const Weight gate_and_up(Type::q4_k, kModel, 2 * kFf * 4, 1),
+      down_rows(Type::q6_k, kFf, 4 * kModel, 2);
+  const size_t gate_bytes = kFf * quant::row_bytes(Type::q4_k, kModel),
+               down_bytes = kModel * quant::row_bytes(Type::q6_k, kFf);
+  // Four experts' weights, in slots of gate, up and down one behind the other.
+  const size_t up_at = gate_bytes, down_at = 2 * gate_bytes,
+               slot_bytes = (2 * gate_bytes + down_bytes + 255) / 256 * 256;
+  std::vector<std::byte> slots(4 * slot_bytes + 256);
+  const auto a_bytes = gate_and_up.stripes.get(), b_bytes = down_rows.stripes.get();
+  for (size_t e = 0; e < 4; ++e) {
+    std::copy_n(a_bytes.begin() + static_cast<int64_t>(2 * gate_bytes * e), 2 * gate_bytes,
+                slots.begin() + static_cast<int64_t>(slot_bytes * e));
+    std::copy_n(b_bytes.begin() + static_cast<int64_t>(down_bytes * e), down_bytes,
+                slots.begin() + static_cast<int64_t>(slot_bytes * e + down_at));
+  }
+  const Device<std::byte> device_slots(slots);
+  const auto* const base = reinterpret_cast<const uint8_t*>(device_slots.data());
+  std::vector<const uint8_t*> table;
+  for (size_t e = 0; e < kExperts; ++e) table.push_back(base + slot_bytes * (e % 4));
+  const Device<const uint8_t*> device_table(table);
+
+  const auto x = random_values(kModel, 3), norm = random_values(kModel, 4),
+             router = random_values(size_t{kExperts} * kModel, 5, 0.05f);
+  std::vector<float> tied = router;  // experts 40 to 43 have the scores of 4 to 7
+  std::copy_n(router.begin() + 4 * kModel, 4 * kModel, tied.begin() + 40 * kModel);
+  const Device<float> device_norm_weight(norm), device_router(tied);
+  for (const bool renormalize : {true, false}) {
+    std::vector<std::vector<float>> out, weights;
+    std::vector<std::vector<int32_t>> experts;
+    for (const bool ranks : {true, false}) {
+      DeviceInt8 a(1, kModel), h(kUsed + 1, kFf);
+      const Device<float> device_x(x), device_weights(kUsed), scores(kExperts + 1);
+      const Device<int32_t> chosen(kUsed), n_groups(1);
+      const Device<ExpertGroup> groups(kUsed + 1);
+      const Device<unsigned> n_done(std::vector<unsigned>{0});
+      Route p;
+      p.x = device_x.data();
+      p.norm = device_norm_weight.data();
+      p.eps = 1e-6f;
+      p.n_rows = 1;
+      p.d_model = kModel;
+      p.weight = device_router.data();
+      p.n_experts = kExperts;
+      p.n_used = kUsed;
+      p.renormalize = renormalize;
+      p.ranks = ranks;
+      p.table = device_table.data();
+      p.up_at = static_cast<int64_t>(up_at);
+      p.down_at = static_cast<int64_t>(down_at);
+      p.a = a.rows();
+      p.experts = chosen.data();
+      p.weights = device_weights.data();
+      p.list = {n_groups.data(), groups.data()};
+      p.scores = scores.data();
+      p.n_done = n_done.data();
+      ASSERT_TRUE(can_rank_later(p));
+      const Ranking ranking = ranks ? Ranking{} : ranking_of(p);
+      route(p, how);
+      gate_up({shape, 1, p.list, a.rows(), h.rows(), ranking}, how);
+      down({shape, 1, p.list, h.rows(), p.weights, nullptr, nullptr, device_x.data(), ranking},
+           how);
+      out.push_back(device_x.get());
+      weights.push_back(device_weights.get());
+      experts.push_back(chosen.get());
+    }
+    EXPECT_EQ(experts[0], experts[1]);
+    expect_same_bits(weights[0], weights[1], "weights");
+    expect_same_bits(out[0], out[1], "output");
+    EXPECT_NE(out[0], x);
+  }
 }
 
 }  // namespace

@@ -2,11 +2,15 @@
 // projections and the output projection.
 //
 // Layout   as in attend.h; a key or value row is head_dim numbers of 2 bytes.
-// Mapping  a block is (split, kv head and up to four of its query heads, row). Eight dimensions a
-//          lane, so a key takes dims / 8 lanes and a warp has several at once. First the scores of
-//          a tile of positions, then their softmax, then the values; tiles by online softmax. The
-//          block that ends last adds the splits in their order.
-//          Keys and values of this step's own rows are not read from the cache: whoever needs them
+// Mapping  a block is (split, a kv head and one or four of its query heads, row). Eight dimensions
+//          a lane, so a key takes dims / 8 lanes, and a warp has several keys at once. Each such
+//          group of lanes has an online softmax of its own over its positions, a tile of them at a
+//          time; they are merged at the end, within a warp by shuffles, then between warps. The
+//          block that ends last adds the splits in their order. Neither the heads of a block nor
+//          the other rows change a head's order of sums.
+//          Keys and values of earlier steps are copied to shared memory before the wait for the
+//          kernel before, two tiles ahead; a thread copies what it will read, so there is no
+//          barrier. Those of this step's own rows are not read from the cache: whoever needs them
 //          makes them again from qkv, rounded as they are stored.
 // Limits   head_dim % 32 == 0, <= 256; a sequence's rows of a step have consecutive positions.
 // Cost     see bench/gpu_kernels and docs/decisions/0011. A split has 128 positions at least, and
@@ -26,9 +30,13 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kTile = 256;        // positions whose scores are kept at once
 constexpr int kSplitLeast = 128;  // positions
 constexpr int kNewMost = 16;      // rows of one sequence in a step
+constexpr int kKeys = 4;          // of a lane in a tile
+constexpr int kStages = 2;        // tiles in shared memory
+constexpr float kNoPeak = -3.0e38f;
+// Up to so many positions of all rows together a block has one head: more blocks, less work each.
+constexpr int kOneHeadPositions = 2048;
 
 // What part of a row's positions a block sees.
 struct Split {
@@ -47,59 +55,62 @@ __device__ __forceinline__ Split split_of(int length, int index) {
 
 template <int dims, int heads>
 struct SharedData {
+  uint4 tiles[kStages][2][kKeys][kThreads];  // keys, values
   float q[heads][dims];
-  float new_k[kNewMost][dims];
-  float new_v[kNewMost][dims];
-  float scores[kTile][heads];  // then their exponentials
-  float rescale[heads], sum[heads], peak[heads];
+  float turned[kWarps][dims];          // a warp's head, before it is rounded
+  uint4 fresh[kNewMost][2][dims / 8];  // keys and values of this step, as they are stored
   float merged[kWarps][heads][dims];
+  float peak[kWarps][heads], sum[kWarps][heads];
   bool is_last;
 };
 
-// Adds the lanes of a key: afterwards lane l of them has head `owned_head`, if it has one.
-template <int lanes, int heads>
-struct ScoreSums {
-  float v[heads];
+// 16 bytes to shared memory, later. All that was asked for before the last commit but `pending`
+// ones is there behind the wait.
+__device__ __forceinline__ void copy_16(uint4* to, const uint8_t* from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(to))),
+               "l"(from)
+               : "memory");
+#else
+  *to = __ldcg(reinterpret_cast<const uint4*>(from));
+#endif
+}
+__device__ __forceinline__ void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int pending>
+__device__ __forceinline__ void await_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+}
 
-  __device__ __forceinline__ int owned_head(int lane) const {
-    int head = 0, n = heads;
+// A split's sums for others to add: head_dim sums of a head, then its peak and its sum.
+__device__ __forceinline__ float* partial_of(const Attend& p, int row, int head, int split) {
+  return p.partials +
+         ((static_cast<int64_t>(row) * p.n_heads + head) * kMaxSplits + split) * (p.head_dim + 4);
+}
+
+__device__ __forceinline__ float warp_peak(float v) {
 #pragma unroll
-    for (int m = lanes / 2; m > 0; m >>= 1) {
-      if (n > 1) n /= 2, head += lane & m ? n : 0;
-    }
-    return head;
-  }
-  __device__ __forceinline__ bool owns(int lane) const {
-    return lane % (lanes > heads ? lanes / heads : 1) == 0;
-  }
-  __device__ __forceinline__ float total(int lane) {
-    int n = heads;
-#pragma unroll
-    for (int m = lanes / 2; m > 0; m >>= 1) {
-      if (n > 1) {
-        n /= 2;
-#pragma unroll
-        for (int i = 0; i < heads / 2; ++i) {
-          if (i < n) {
-            const float lower = v[i], upper = v[i + n];
-            const float other = __shfl_xor_sync(kAllLanes, lane & m ? lower : upper, m);
-            v[i] = __fadd_rn(lane & m ? upper : lower, other);
-          }
-        }
-      } else {
-        v[0] = __fadd_rn(v[0], __shfl_xor_sync(kAllLanes, v[0], m));
-      }
-    }
-    return v[0];
-  }
-};
+  for (int m = 16; m > 0; m >>= 1) v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, m));
+  return v;
+}
+
+__device__ __forceinline__ void add_scaled(float4& acc, float scale, float4 v) {
+  acc.x = __fmaf_rn(scale, v.x, acc.x), acc.y = __fmaf_rn(scale, v.y, acc.y);
+  acc.z = __fmaf_rn(scale, v.z, acc.z), acc.w = __fmaf_rn(scale, v.w, acc.w);
+}
 
 template <int dims, int heads, bool bf16>
 class Block {
  public:
   static constexpr int kLanes = dims / 8;         // of a key
   static constexpr int kAtOnce = kWarp / kLanes;  // keys of a warp
-  static constexpr int kAhead = 4;                // loads in flight
+  static constexpr int kTile = kKeys * kWarps * kAtOnce;
   using Shared = SharedData<dims, heads>;
 
   __device__ __forceinline__ Block(const Attend& p, Shared& s, int first_head, int kv_head, int row)
@@ -110,110 +121,144 @@ class Block {
         row_(row),
         warp_(static_cast<int>(threadIdx.x) / kWarp),
         lane_(static_cast<int>(threadIdx.x) % kWarp),
-        position_(__ldcg(p.positions + row)),
-        pages_(p.page_table + static_cast<int64_t>(__ldcg(p.sequences + row)) * p.table_stride) {
+        position_(__ldcg(p.positions + row)) {
+    const int sequence = __ldcg(p.sequences + row);
+    pages_ = p.page_table + static_cast<int64_t>(sequence) * p.table_stride;
+#pragma unroll 1
     while (n_new_ < kNewMost && row_ >= n_new_ &&
-           __ldcg(p_.sequences + row_ - n_new_) == __ldcg(p_.sequences + row_)) {
+           __ldcg(p_.sequences + row_ - n_new_) == sequence) {
       ++n_new_;
     }
   }
 
   __device__ __forceinline__ int length() const { return position_ + 1; }
 
+  // Asks for a tile's keys and values of earlier steps: may be before the wait. What there is none
+  // of is zero.
+  __device__ __forceinline__ void ask(const Split& split, int tile) {
+    const int at = lane_ % kLanes * 8;
+#pragma unroll
+    for (int k = 0; k < kKeys; ++k) {
+      const int position = position_of(split, tile, k);
+      uint4* const to = &s_.tiles[tile % kStages][0][k][threadIdx.x];
+      if (position >= split.end || at >= p_.head_dim) {
+        to[0] = to[kKeys * kThreads] = {0, 0, 0, 0};
+      } else if (!is_new(position)) {
+        const int64_t from = row_at(position) + 2 * at;
+        copy_16(to, p_.k + from);
+        copy_16(to + kKeys * kThreads, p_.v + from);
+      }
+    }
+    commit_copies();
+  }
+
   // The query heads, scaled; and the keys and values of this step that the split holds.
   __device__ __forceinline__ void prepare(const Split& split) {
     const float scale = __fdiv_rn(1.0f, __fsqrt_rn(static_cast<float>(p_.head_dim)));
+    const int per_kv = p_.n_heads / p_.n_kv_heads;
+#pragma unroll 1
     for (int item = warp_; item < heads + 2 * n_new_; item += kWarps) {
-      if (item < heads) {
-        make_query(item, scale);
+      const int back = item < heads ? 0 : (item - heads) / 2, at = position_ - back;
+      const HeadKind kind = item < heads              ? HeadKind::query
+                            : (item - heads) % 2 == 0 ? HeadKind::key
+                                                      : HeadKind::value;
+      if (kind != HeadKind::query && (at < split.first || at >= split.end)) continue;
+      const int wanted = first_head_ + item;
+      const int head = kind != HeadKind::query            ? kv_head_
+                       : wanted < (kv_head_ + 1) * per_kv ? wanted
+                                                          : first_head_;
+      float* const out = kind == HeadKind::query ? s_.q[item] : s_.turned[warp_];
+      make_head<dims>(p_, row_ - back, kind, head, out, lane_);
+      if (kind == HeadKind::query) {
+#pragma unroll
+        for (int i = 0; i < dims; i += kWarp) out[i + lane_] = __fmul_rn(out[i + lane_], scale);
       } else {
-        make_new((item - heads) / 2, item % 2 != heads % 2, split);
+        const bool stores = back == 0 && first_head_ == kv_head_ * per_kv;
+        const int which = kind == HeadKind::value;
+        round_and_store(out, s_.fresh[back][which], stores ? (which ? p_.v : p_.k) : nullptr, at);
       }
     }
     __syncthreads();
   }
 
-  // Asks for the split's first keys and values: they are of earlier steps, so this may be before
-  // the wait for the kernel before.
-  __device__ __forceinline__ void load_first(const Split& split) {
-    load_batch(p_.k, split.first, min(kTile, split.end - split.first), 0, keys_);
-    load_batch(p_.v, split.first, min(kTile, split.end - split.first), 0, values_);
+  // Before the first tile.
+  __device__ __forceinline__ void begin() {
+#pragma unroll
+    for (int h = 0; h < heads; ++h) {
+      const auto* const q = reinterpret_cast<const float4*>(s_.q[h] + lane_ % kLanes * 8);
+      *reinterpret_cast<float4*>(q_[h]) = q[0];
+      *reinterpret_cast<float4*>(q_[h] + 4) = q[1];
+      peak_[h] = kNoPeak, sum_[h] = 0.0f;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) acc_[h][i] = 0.0f;
+    }
   }
 
-  // Positions [first, end) of the split: scores, softmax, values.
-  __device__ __forceinline__ void attend(const Split& split, float (&acc)[heads][8]) {
-    if (warp_ < heads && lane_ == 0) s_.peak[warp_] = -3.0e38f, s_.sum[warp_] = 0.0f;
-    for (int first = split.first; first < split.end; first += kTile) {
-      const int n = min(kTile, split.end - first);
-      if (first > split.first) {
-        load_batch(p_.k, first, n, 0, keys_);
-        load_batch(p_.v, first, n, 0, values_);
+  __device__ __forceinline__ void add_tile(const Split& split, int tile) {
+    float scores[heads][kKeys];
+#pragma unroll
+    for (int k = 0; k < kKeys; ++k) {
+      float key[8];
+      widen(split, tile, k, 0, key);
+#pragma unroll
+      for (int h = 0; h < heads; ++h) {
+        float dot = __fmul_rn(q_[h][0], key[0]);
+#pragma unroll
+        for (int i = 1; i < 8; ++i) dot = __fmaf_rn(q_[h][i], key[i], dot);
+#pragma unroll
+        for (int m = kLanes / 2; m > 0; m >>= 1) {
+          dot = __fadd_rn(dot, __shfl_xor_sync(kAllLanes, dot, m));
+        }
+        scores[h][k] = position_of(split, tile, k) < split.end ? dot : kNoPeak;
       }
-      score(first, n);
-      __syncthreads();
-      for (int h = warp_; h < heads; h += kWarps) soften(h, n);
-      __syncthreads();
+    }
+#pragma unroll
+    for (int h = 0; h < heads; ++h) soften(h, scores[h]);
+#pragma unroll
+    for (int k = 0; k < kKeys; ++k) {
+      float value[8];
+      widen(split, tile, k, 1, value);
 #pragma unroll
       for (int h = 0; h < heads; ++h) {
 #pragma unroll
-        for (int i = 0; i < 8; ++i) acc[h][i] = __fmul_rn(acc[h][i], s_.rescale[h]);
+        for (int i = 0; i < 8; ++i) acc_[h][i] = __fmaf_rn(scores[h][k], value[i], acc_[h][i]);
       }
-      add_values(first, n, acc);
-      __syncthreads();
     }
   }
 
-  // The block's sums of all warps, in their order; out[h][i] in shared memory (merged[0]).
-  __device__ __forceinline__ void merge(float (&acc)[heads][8]) {
+  // The groups of lanes of each warp, then into shared memory. Ends with a barrier.
+  __device__ __forceinline__ void merge() {
 #pragma unroll
     for (int h = 0; h < heads; ++h) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
+      for (int m = kLanes; m < kWarp; m <<= 1) {
+        const float peak = fmaxf(peak_[h], __shfl_xor_sync(kAllLanes, peak_[h], m));
+        const float scale = contract_exp(__fsub_rn(peak_[h], peak));
+        const auto both = [&](float v) {
+          v = __fmul_rn(v, scale);
+          return __fadd_rn(v, __shfl_xor_sync(kAllLanes, v, m));
+        };
+        peak_[h] = peak;
+        sum_[h] = both(sum_[h]);
 #pragma unroll
-        for (int m = kLanes; m < kWarp; m <<= 1) {
-          acc[h][i] = __fadd_rn(acc[h][i], __shfl_xor_sync(kAllLanes, acc[h][i], m));
-        }
+        for (int i = 0; i < 8; ++i) acc_[h][i] = both(acc_[h][i]);
       }
       if (lane_ < kLanes) {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) s_.merged[warp_][h][8 * lane_ + i] = acc[h][i];
+        auto* const out = reinterpret_cast<float4*>(s_.merged[warp_][h] + 8 * lane_);
+        out[0] = {acc_[h][0], acc_[h][1], acc_[h][2], acc_[h][3]};
+        out[1] = {acc_[h][4], acc_[h][5], acc_[h][6], acc_[h][7]};
       }
-    }
-    __syncthreads();
-    for (int i = threadIdx.x; i < heads * dims; i += kThreads) {
-      float sum = s_.merged[0][0][i];
-      for (int w = 1; w < kWarps; ++w) sum = __fadd_rn(sum, s_.merged[w][0][i]);
-      s_.merged[0][0][i] = sum;
+      if (lane_ == 0) s_.peak[warp_][h] = peak_[h], s_.sum[warp_][h] = sum_[h];
     }
     __syncthreads();
   }
 
  private:
-  __device__ __forceinline__ void make_query(int h, float scale) {
-    const bool is_real = first_head_ + h < (kv_head_ + 1) * (p_.n_heads / p_.n_kv_heads);
-    make_head<dims>(p_, row_, HeadKind::query, is_real ? first_head_ + h : first_head_, s_.q[h],
-                    lane_);
-    for (int i = lane_; i < dims; i += kWarp) s_.q[h][i] = __fmul_rn(s_.q[h][i], scale);
+  __device__ __forceinline__ int position_of(const Split& split, int tile, int k) const {
+    return split.first + tile * kTile + (k * kWarps + warp_) * kAtOnce + lane_ / kLanes;
   }
-  // The key or value of `back` rows before.
-  __device__ __forceinline__ void make_new(int back, bool is_value, const Split& split) {
-    const int at = position_ - back;
-    if (at < split.first || at >= split.end) return;
-    float* const head = is_value ? s_.new_v[back] : s_.new_k[back];
-    make_head<dims>(p_, row_ - back, is_value ? HeadKind::value : HeadKind::key, kv_head_, head,
-                    lane_);
-    round_and_store(head, back == 0 ? (is_value ? p_.v : p_.k) : nullptr, at);
-  }
-
-  // Rounds a head as the cache stores it, and stores it where a cache is given.
-  __device__ __forceinline__ void round_and_store(float* head, uint8_t* cache, int position) {
-    uint8_t* const out = cache ? cache + row_at(position) : nullptr;
-    for (int i = lane_; i < p_.head_dim; i += kWarp) {
-      const uint16_t bits = bf16 ? to_bf16(head[i]) : to_f16(head[i]);
-      head[i] = bf16 ? __uint_as_float(static_cast<uint32_t>(bits) << 16) : half_bits(bits);
-      if (out) reinterpret_cast<uint16_t*>(out)[i] = bits;
-    }
-    __syncwarp();
+  __device__ __forceinline__ bool is_new(int position) const {
+    return position > position_ - n_new_;
   }
   __device__ __forceinline__ int64_t row_at(int position) const {
     const int page = __ldg(pages_ + (position >> p_.page_shift));
@@ -223,19 +268,26 @@ class Block {
            p_.head_dim * 2;
   }
 
-  // Eight numbers of a key or value: from the cache, or of this step.
-  __device__ __forceinline__ uint4 load(const uint8_t* cache, int position) const {
-    const int at = lane_ % kLanes * 8;
-    if (position > position_ - n_new_ || at >= p_.head_dim) return {0, 0, 0, 0};
-    return __ldcg(reinterpret_cast<const uint4*>(cache + row_at(position) + 2 * at));
-  }
-  __device__ __forceinline__ void widen(uint4 raw, const float (*fresh)[dims], int position,
-                                        float (&out)[8]) const {
-    if (position > position_ - n_new_) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) out[i] = fresh[position_ - position][lane_ % kLanes * 8 + i];
-      return;
+  // Rounds a head as the cache stores it, and stores it where a cache is given.
+  __device__ __forceinline__ void round_and_store(const float* head, uint4* rounded, uint8_t* cache,
+                                                  int position) {
+    uint8_t* const out = cache ? cache + row_at(position) : nullptr;
+#pragma unroll 1
+    for (int i = lane_; i < dims; i += kWarp) {  // head is zero behind head_dim
+      const uint16_t bits = bf16 ? to_bf16(head[i]) : to_f16(head[i]);
+      reinterpret_cast<uint16_t*>(rounded)[i] = bits;
+      if (out && i < p_.head_dim) reinterpret_cast<uint16_t*>(out)[i] = bits;
     }
+    __syncwarp();
+  }
+
+  // Eight numbers of a key (0) or value (1); zero where the position is behind the split.
+  __device__ __forceinline__ void widen(const Split& split, int tile, int k, int which,
+                                        float (&out)[8]) const {
+    const int position = position_of(split, tile, k);
+    const bool is_fresh = is_new(position) && position < split.end;
+    const uint4 raw = *(is_fresh ? &s_.fresh[position_ - position][which][lane_ % kLanes]
+                                 : &s_.tiles[tile % kStages][which][k][threadIdx.x]);
     const uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -244,90 +296,21 @@ class Block {
     }
   }
 
-  static constexpr int kBatch = kWarps * kAtOnce * kAhead;  // positions
-  __device__ __forceinline__ void load_batch(const uint8_t* cache, int first, int n, int base,
-                                             uint4 (&raw)[kAhead]) const {
+  // A tile's scores of head h to exponentials; what was added so far is scaled.
+  __device__ __forceinline__ void soften(int h, float (&scores)[kKeys]) {
+    float peak = peak_[h];
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
-      const int at = base + (k * kWarps + warp_) * kAtOnce + lane_ / kLanes;
-      raw[k] = at < n ? load(cache, first + at) : uint4{0, 0, 0, 0};
+    for (int k = 0; k < kKeys; ++k) peak = fmaxf(peak, scores[k]);
+    const float rescale = contract_exp(__fsub_rn(peak_[h], peak));
+    peak_[h] = peak;
+    sum_[h] = __fmul_rn(sum_[h], rescale);
+#pragma unroll
+    for (int k = 0; k < kKeys; ++k) {
+      scores[k] = scores[k] == kNoPeak ? 0.0f : contract_exp(__fsub_rn(scores[k], peak));
+      sum_[h] = __fadd_rn(sum_[h], scores[k]);
     }
-  }
-
-  // use(position - first, eight numbers), for the warp's positions of a tile; raw: the first batch.
-  template <typename Use>
-  __device__ __forceinline__ void each(const uint8_t* cache, const float (*fresh)[dims], int first,
-                                       int n, uint4 (&raw)[kAhead], const Use& use) const {
-    const int own = warp_ * kAtOnce + lane_ / kLanes;
-    for (int base = 0; base < n; base += kBatch) {
-      uint4 next[kAhead];
-      load_batch(cache, first, n, base + kBatch, next);
 #pragma unroll
-      for (int k = 0; k < kAhead; ++k) {
-        const int start = base + k * kWarps * kAtOnce;
-        if (start + warp_ * kAtOnce >= n) break;  // the whole warp
-        float x[8] = {};
-        const int at = start + own;
-        if (at < n) widen(raw[k], fresh, first + at, x);
-        use(at, x);
-      }
-#pragma unroll
-      for (int k = 0; k < kAhead; ++k) raw[k] = next[k];
-    }
-  }
-
-  __device__ __forceinline__ void score(int first, int n) {
-    float q[heads][8];
-#pragma unroll
-    for (int h = 0; h < heads; ++h) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) q[h][i] = s_.q[h][lane_ % kLanes * 8 + i];
-    }
-    each(p_.k, s_.new_k, first, n, keys_, [&](int at, const float(&k)[8]) {
-      ScoreSums<kLanes, heads> sums;
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        float dot = __fmul_rn(q[h][0], k[0]);
-#pragma unroll
-        for (int i = 1; i < 8; ++i) dot = __fmaf_rn(q[h][i], k[i], dot);
-        sums.v[h] = dot;
-      }
-      const float total = sums.total(lane_);
-      if (at < n && sums.owns(lane_)) s_.scores[at][sums.owned_head(lane_)] = total;
-    });
-  }
-
-  // Scores of head h to exponentials; what was added so far is to be scaled by rescale.
-  __device__ __forceinline__ void soften(int h, int n) {
-    float peak = s_.peak[h];
-    const float before = peak;
-    for (int t = lane_; t < n; t += kWarp) peak = fmaxf(peak, s_.scores[t][h]);
-    for (int m = 16; m > 0; m >>= 1) peak = fmaxf(peak, __shfl_xor_sync(kAllLanes, peak, m));
-    float sum = 0.0f;
-    for (int t = lane_; t < n; t += kWarp) {
-      const float e = contract_exp(__fsub_rn(s_.scores[t][h], peak));
-      s_.scores[t][h] = e;
-      sum = __fadd_rn(sum, e);
-    }
-    sum = warp_sum(sum);
-    __syncwarp();  // all lanes have read the peak
-    if (lane_ > 0) return;
-    const float rescale = contract_exp(__fsub_rn(before, peak));
-    s_.rescale[h] = rescale;
-    s_.peak[h] = peak;
-    s_.sum[h] = __fmaf_rn(s_.sum[h], rescale, sum);
-  }
-
-  __device__ __forceinline__ void add_values(int first, int n, float (&acc)[heads][8]) {
-    each(p_.v, s_.new_v, first, n, values_, [&](int at, const float(&v)[8]) {
-      if (at >= n) return;
-#pragma unroll
-      for (int h = 0; h < heads; ++h) {
-        const float e = s_.scores[at][h];
-#pragma unroll
-        for (int i = 0; i < 8; ++i) acc[h][i] = __fmaf_rn(e, v[i], acc[h][i]);
-      }
-    });
+    for (int i = 0; i < 8; ++i) acc_[h][i] = __fmul_rn(acc_[h][i], rescale);
   }
 
   const Attend& p_;
@@ -335,75 +318,92 @@ class Block {
   int first_head_, kv_head_, row_, warp_, lane_, position_;
   const int32_t* pages_;
   int n_new_ = 1;
-  uint4 keys_[kAhead], values_[kAhead];
+  float q_[heads][8], acc_[heads][8], peak_[heads], sum_[heads];
 };
 
-// A split's sums for others to add: dims of each head, then its peak and its sum.
-__device__ __forceinline__ float* partial_of(const Attend& p, int row, int head, int split) {
-  return p.partials +
-         ((static_cast<int64_t>(row) * p.n_heads + head) * kMaxSplits + split) * (p.head_dim + 2);
-}
+// Some sums of a head, of warps or of splits, as weights for their values: a lane to each.
+struct Weights {
+  float weight, peak, sum;  // of the lane; of all; of all
 
-// All splits of the block's heads, in their order; the result replaces merged[0].
-template <int dims, int heads>
-__device__ __forceinline__ void add_splits(const Attend& p, SharedData<dims, heads>& s, int row,
-                                           int first_head, int n_heads, int n_splits) {
-  // Weights of the splits, a lane to a split; they stand where scores stood.
-  auto* const weights = &s.scores[0][0];
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  for (int h = static_cast<int>(threadIdx.x) / kWarp; h < n_heads; h += kWarps) {
-    const float* const part = partial_of(p, row, first_head + h, min(lane, n_splits - 1));
-    const float own_peak = __ldcg(part + p.head_dim), own_sum = __ldcg(part + p.head_dim + 1);
-    float peak = own_peak;
-    for (int m = 16; m > 0; m >>= 1) peak = fmaxf(peak, __shfl_xor_sync(kAllLanes, peak, m));
-    const float weight = lane < n_splits ? contract_exp(__fsub_rn(own_peak, peak)) : 0.0f;
-    weights[h * kMaxSplits + lane] = weight;
-    const float sum = warp_sum(__fmul_rn(weight, own_sum));
-    if (lane == 0) s.sum[h] = sum;
+  __device__ __forceinline__ Weights(float own_peak, float own_sum, bool is_one)
+      : peak(warp_peak(is_one ? own_peak : kNoPeak)) {
+    weight = is_one ? contract_exp(__fsub_rn(own_peak, peak)) : 0.0f;
+    sum = warp_sum(__fmul_rn(weight, is_one ? own_sum : 0.0f));
   }
-  __syncthreads();
-  for (int i = threadIdx.x; i < n_heads * p.head_dim; i += kThreads) {
-    const int h = i / p.head_dim, d = i % p.head_dim;
-    const float* const part = partial_of(p, row, first_head + h, 0) + d;
-    float total = 0.0f;
-#pragma unroll 8
-    for (int k = 0; k < n_splits; ++k) {
-      total = __fmaf_rn(weights[h * kMaxSplits + k], __ldcg(part + k * (p.head_dim + 2)), total);
-    }
-    s.merged[0][h][d] = __fdiv_rn(total, s.sum[h]);
-  }
-  __syncthreads();
-}
+};
 
-template <int dims, int heads>
-__device__ __forceinline__ void write_heads(const Attend& p, const SharedData<dims, heads>& s,
-                                            int row, int first_head, int n_heads) {
-  const int n = n_heads * p.head_dim, column = first_head * p.head_dim;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const auto value = [&](int i) { return s.merged[0][i / p.head_dim][i % p.head_dim]; };
-  if (p.out) {
-    for (int i = threadIdx.x; i < n; i += kThreads) {
-      p.out[static_cast<int64_t>(row) * p.n_heads * p.head_dim + column + i] = value(i);
-    }
+// Four values of a head, final: to f32, to int8, or both. By a whole warp.
+__device__ __forceinline__ void write_four(const Attend& p, int row, int head, int at, float4 v) {
+  const int column = head * p.head_dim + at;
+  const bool is_in = at < p.head_dim;
+  if (p.out && is_in) {
+    *reinterpret_cast<float4*>(p.out + static_cast<int64_t>(row) * p.n_heads * p.head_dim +
+                               column) = v;
   }
   if (!p.out_int8) return;
-  for (int first = static_cast<int>(threadIdx.x) / kWarp * kSegment; first < n;
-       first += kWarps * kSegment) {
-    const int at = first + 4 * lane;
-    const bool is_in = at < n;
-    const float4 v =
-        is_in ? float4{value(at), value(at + 1), value(at + 2), value(at + 3)} : float4{0, 0, 0, 0};
-    const int64_t block = static_cast<int64_t>(row) * p.out_int8.n_chunks * 8 + (column + at) / 32;
-    quantize_segment(v, lane, p.out_int8.q + 32 * block + at % 32, p.out_int8.d + block,
-                     p.out_int8.y + block, is_in);
+  const int64_t block = static_cast<int64_t>(row) * p.out_int8.n_chunks * 8 + column / 32;
+  quantize_segment(is_in ? v : float4{0, 0, 0, 0}, static_cast<int>(threadIdx.x) % kWarp,
+                   p.out_int8.q + 32 * block + column % 32, p.out_int8.d + block,
+                   p.out_int8.y + block, is_in);
+}
+
+__device__ __forceinline__ float4 divided(float4 v, float by) {
+  return {__fdiv_rn(v.x, by), __fdiv_rn(v.y, by), __fdiv_rn(v.z, by), __fdiv_rn(v.w, by)};
+}
+
+// What the block's warps have of head h, by one warp: the result if there is one split, or a part.
+template <int dims, int heads>
+__device__ __forceinline__ void end_head(const Attend& p, const SharedData<dims, heads>& s, int row,
+                                         int head, int h, const Split& split, int lane) {
+  const int from = min(lane, kWarps - 1);
+  const Weights all(s.peak[from][h], s.sum[from][h], lane < kWarps);
+#pragma unroll 1
+  for (int at = 4 * lane; at - 4 * lane < p.head_dim; at += kSegment) {
+    const bool is_in = at < p.head_dim;
+    float4 total{0, 0, 0, 0};
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      const float weight = __shfl_sync(kAllLanes, all.weight, w);
+      if (is_in) add_scaled(total, weight, *reinterpret_cast<const float4*>(s.merged[w][h] + at));
+    }
+    if (split.n == 1) {
+      write_four(p, row, head, at, divided(total, all.sum));
+    } else if (is_in) {
+      *reinterpret_cast<float4*>(partial_of(p, row, head, split.index) + at) = total;
+    }
+  }
+  if (split.n > 1 && lane == 0) {
+    float* const part = partial_of(p, row, head, split.index) + p.head_dim;
+    part[0] = all.peak, part[1] = all.sum;
+  }
+}
+
+// All splits of a head, in their order, by one warp.
+__device__ __forceinline__ void add_splits(const Attend& p, int row, int head, int n_splits,
+                                           int lane) {
+  const float* const own = partial_of(p, row, head, min(lane, n_splits - 1)) + p.head_dim;
+  const Weights all(__ldcg(own), __ldcg(own + 1), lane < n_splits);
+  const float* const part = partial_of(p, row, head, 0);
+#pragma unroll 1
+  for (int at = 4 * lane; at - 4 * lane < p.head_dim; at += kSegment) {
+    const int from = min(at, p.head_dim - 4);
+    float4 total{0, 0, 0, 0};
+#pragma unroll 8
+    for (int k = 0; k < n_splits; ++k) {
+      const float weight = __shfl_sync(kAllLanes, all.weight, k);
+      add_scaled(total, weight, load_past_l1(part + k * (p.head_dim + 4) + from));
+    }
+    write_four(p, row, head, at, divided(total, all.sum));
   }
 }
 
 template <int dims, int heads, bool bf16>
-__global__ void __launch_bounds__(kThreads, dims == 256 ? 1 : 2)
+__global__ void __launch_bounds__(kThreads, dims == 256 && heads > 1 ? 1 : 2)
     attend_kernel(const __grid_constant__ Attend p) {
   extern __shared__ __align__(16) uint8_t shared[];
   auto& s = *reinterpret_cast<SharedData<dims, heads>*>(shared);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
   const int row = static_cast<int>(blockIdx.z), per_kv = p.n_heads / p.n_kv_heads;
   const int n_parts = (per_kv + heads - 1) / heads;  // blocks of a kv head
   const int kv_head = static_cast<int>(blockIdx.y) / n_parts;
@@ -412,27 +412,31 @@ __global__ void __launch_bounds__(kThreads, dims == 256 ? 1 : 2)
   let_next_kernel_begin();
   Block<dims, heads, bf16> block(p, s, first_head, kv_head, row);
   const Split split = split_of(block.length(), static_cast<int>(blockIdx.x));
-  if (split.index < split.n) block.load_first(split);
-  wait_for_previous_kernel();
-  if (split.index >= split.n) return;
-  block.prepare(split);
-  float acc[heads][8] = {};
-  block.attend(split, acc);
-  block.merge(acc);
-  if (split.n == 1) {
-    for (int i = threadIdx.x; i < heads * dims; i += kThreads) {
-      s.merged[0][0][i] = __fdiv_rn(s.merged[0][0][i], s.sum[i / dims]);
+  // Tile i is asked for, and tile i - kStages added. (One loop, so that there is one copy of the
+  // code: it is cold.)
+#pragma unroll 1
+  for (int i = 0; i < kStages || split.first + (i - kStages) * block.kTile < split.end; ++i) {
+    if (i == kStages) {
+      wait_for_previous_kernel();
+      block.prepare(split);
+      block.begin();
     }
-    __syncthreads();
-    write_heads(p, s, row, first_head, n_heads);
+    if (i >= kStages) {
+      await_copies<kStages - 1>();
+      block.add_tile(split, i - kStages);
+    }
+    block.ask(split, i);
+  }
+  if (split.index >= split.n) {
+    wait_for_previous_kernel();
     return;
   }
-  for (int i = threadIdx.x; i < n_heads * p.head_dim; i += kThreads) {
-    const int h = i / p.head_dim;
-    float* const part = partial_of(p, row, first_head + h, split.index);
-    part[i % p.head_dim] = s.merged[0][h][i % p.head_dim];
-    if (i % p.head_dim == 0) part[p.head_dim] = s.peak[h], part[p.head_dim + 1] = s.sum[h];
+  block.merge();
+#pragma unroll 1
+  for (int h = warp; h < n_heads; h += kWarps) {
+    end_head(p, s, row, first_head + h, h, split, lane);
   }
+  if (split.n == 1) return;
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -443,8 +447,8 @@ __global__ void __launch_bounds__(kThreads, dims == 256 ? 1 : 2)
   __syncthreads();
   if (!s.is_last) return;
   __threadfence();
-  add_splits(p, s, row, first_head, n_heads, split.n);
-  write_heads(p, s, row, first_head, n_heads);
+#pragma unroll 1
+  for (int h = warp; h < n_heads; h += kWarps) add_splits(p, row, first_head + h, split.n, lane);
 }
 
 template <int dims, int heads>
@@ -464,8 +468,7 @@ void run(const Attend& p, const Launch& how) {
 
 template <int dims>
 void run_heads(const Attend& p, const Launch& how) {
-  const int per_kv = p.n_heads / p.n_kv_heads;
-  if (per_kv == 1) {
+  if (p.n_heads == p.n_kv_heads || p.n_rows * p.max_length <= kOneHeadPositions) {
     run<dims, 1>(p, how);
   } else {
     run<dims, 4>(p, how);

@@ -53,7 +53,7 @@ struct Attend {
 void attend(const Attend& p, const Launch& how);
 
 constexpr int64_t attend_partials(int n_rows, int n_heads, int head_dim) {
-  return int64_t{n_rows} * n_heads * kMaxSplits * (head_dim + 2);
+  return int64_t{n_rows} * n_heads * kMaxSplits * (head_dim + 4);
 }
 
 }  // namespace sluice::backend::cuda

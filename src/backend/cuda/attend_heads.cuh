@@ -22,7 +22,7 @@ __device__ __forceinline__ uint16_t to_bf16(float x) {  // nearest, ties to even
 // Sum of squares of n values, by one warp, in one order.
 __device__ __forceinline__ float sum_of_squares(const float* x, int n, int lane) {
   float sum = 0.0f;
-#pragma unroll 8
+#pragma unroll 4
   for (int i = lane; i < n; i += kWarp) {
     const float v = __ldcg(x + i);
     sum = __fmaf_rn(v, v, sum);

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "backend/cuda/experts.h"
+#include "backend/cuda/experts_row.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.cuh"
 #include "backend/cuda/stripe_dispatch.h"
@@ -107,7 +108,7 @@ __device__ __forceinline__ void combine(const DownArgs& a, const float* weights,
   a.p.x[static_cast<int64_t>(r) * a.p.shape.d_model + 8 * blockIdx.x + column] = __fadd_rn(x, v);
 }
 
-template <Type type, bool many>
+template <Type type>
 __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     down_kernel(const __grid_constant__ DownArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
@@ -133,8 +134,8 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
   int n_pairs = 1, slot = 0;  // of the unit's group; slot k in lane k
   const auto take_next = [&] {
     place = walk.next();
-    if constexpr (many) n_pairs = __ldcg(&place.group->n_pairs);
-    slot = __ldcg(place.group->slot + (many ? lane % kMaxRows : 0));
+    n_pairs = __ldcg(&place.group->n_pairs);
+    slot = __ldcg(place.group->slot + lane % kMaxRows);
     unit = {ring.wait(place.src), kUnitChunks * place.unit, place.n_chunks};
     if (place.n_chunks && n_pairs == 1) unpack_unit<type>(unit, place.shape, weights);
   };
@@ -156,7 +157,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     x = __ldcg(a.p.x + static_cast<int64_t>(threadIdx.x / 8) * a.p.shape.d_model + 8 * blockIdx.x +
                threadIdx.x % 8);
   }
-  constexpr int kGroups = many ? kMaxRows / kInputsAtOnce : 1;
+  constexpr int kGroups = kMaxRows / kInputsAtOnce;
   PerLane<float> acc[kGroups] = {};
   while (has_unit) {
     if (place.n_chunks == 0) {
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
         outs[own * 8 + i % 8] = __ldcg(a.p.outside + static_cast<int64_t>(own) * a.p.shape.d_model +
                                        8 * blockIdx.x + i % 8);
       }
-    } else if (many && n_pairs > 1) {
+    } else if (n_pairs > 1) {
       dot_unit_4<type, PastL1Load>(
           unit, place.shape, n_pairs,
           [&](int r) { return hidden_row(a.p.h, __shfl_sync(kAllLanes, slot, r)); },
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
       for (int k = 0; k < kGroups; ++k) {
         // A single pair's sum is the same in the four lanes of a row.
         const int pair = kInputsAtOnce * k + lane % 4;
-        const int own = many ? __shfl_sync(kAllLanes, slot, pair) : slot;
+        const int own = __shfl_sync(kAllLanes, slot, pair);
         if (pair < n_pairs) outs[own * 8 + lane / 4] = acc[k].value;
         acc[k].value = 0.0f;
       }
@@ -217,11 +218,7 @@ void run(const Down& p, const Launch& how) {
   const int n_bytes = std::max(shared_plan(args).n_bytes, std::min(kMinShared, how.shared_bytes));
   CHECK(n_bytes <= how.shared_bytes);
   const dim3 grid(static_cast<unsigned>(p.shape.d_model / 8));
-  if (p.n_rows == 1) {
-    launch(down_kernel<type, false>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
-  } else {
-    launch(down_kernel<type, true>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
-  }
+  launch(down_kernel<type>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
 }
 
 }  // namespace
@@ -230,6 +227,8 @@ void down(const Down& p, const Launch& how) {
   CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.shape.n_used <= kMaxUsed);
   CHECK(p.shape.d_model % 8 == 0 && p.shape.d_ff % 32 == 0 && p.shape.shared_d_ff % 32 == 0);
   CHECK(p.h.n_chunks == row_shape(std::max(p.shape.d_ff, p.shape.shared_d_ff)).n_chunks);
+  if (p.n_rows == 1) return down_row(p, how);
+  CHECK(p.ranking.scores == nullptr);
   with_stripe_type(p.shape.down_type, [&]<Type type>() { run<type>(p, how); });
 }
 

@@ -40,6 +40,23 @@ struct ExpertShape {
   int n_used = 0;
 };
 
+enum class RouterScore { softmax, sigmoid };
+
+// For a single row: gate_up and down rank the experts by themselves, so that no block of the router
+// has to wait for all others (docs/decisions/0011). Then they read no list; down writes experts and
+// weights. At most 128 experts, and no shared one.
+struct Ranking {
+  const float* scores = nullptr;  // [n_experts]; null: the list says who was chosen
+  int n_experts = 0;
+  RouterScore score = RouterScore::softmax;
+  bool renormalize = false;
+  const uint8_t* const* table = nullptr;  // as in Route
+  int64_t up_at = 0;
+  int64_t down_at = 0;
+  int32_t* experts = nullptr;  // [n_used]
+};
+constexpr int kMostRanked = 128;
+
 // h = int8(SwiGLU(gate a, up a)), for all pairs of the list. a: [n_rows, d_model]; h: [slots, the
 // larger d_ff].
 struct GateUp {
@@ -48,6 +65,7 @@ struct GateUp {
   ExpertList list;
   Int8Rows a;
   Int8Rows h;
+  Ranking ranking = {};
 };
 void gate_up(const GateUp& p, const Launch& how);
 
@@ -59,10 +77,11 @@ struct Down {
   int n_rows = 0;
   ExpertList list;
   Int8Rows h;
-  const float* weights = nullptr;         // [n_rows, n_used]
+  float* weights = nullptr;               // [n_rows, n_used]; written where `ranking` is set
   const float* shared_weights = nullptr;  // [n_rows]
   const float* outside = nullptr;
   float* x = nullptr;  // [n_rows, d_model]
+  Ranking ranking = {};
 };
 void down(const Down& p, const Launch& how);
 

@@ -11,8 +11,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "backend/cuda/contract.cuh"
 #include "backend/cuda/experts.h"
+#include "backend/cuda/experts_row.h"
+#include "backend/cuda/hidden.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.cuh"
 #include "backend/cuda/stripe_dispatch.h"
@@ -47,22 +48,6 @@ __host__ __device__ inline SharedPlan shared_plan(const GateUpArgs& a) {
   return s;
 }
 
-// Hidden values 32 * block .. of a pair. dots: [gate, up][32].
-__device__ __forceinline__ void write_hidden(const Int8Rows& h, int slot, int block,
-                                             const float* dots, int lane) {
-  const float value = swiglu(dots[lane], dots[32 + lane]);
-  const float peak = __uint_as_float(warp_max(__float_as_uint(value) & 0x7fffffffu));
-  const bool is_zero = peak < 0x1p-100f;
-  const int rounded = is_zero ? 0 : __float2int_rn(__fmul_rn(value, __fdiv_rn(127.0f, peak)));
-  const int sum = warp_add(rounded);
-  const int64_t at = static_cast<int64_t>(slot) * h.n_chunks * 8 + block;
-  h.q[32 * at + lane] = static_cast<int8_t>(rounded);
-  if (lane > 0) return;
-  const float step = is_zero ? 0.0f : __fmul_rn(peak, 1.0f / 127.0f);
-  h.d[at] = step;
-  h.y[at] = __fmul_rn(step, static_cast<float>(sum));
-}
-
 // The group's description, by the first warp, into shared memory.
 __device__ __forceinline__ void load_group(const ExpertGroup* group, ExpertGroup* out) {
   constexpr int kWords = sizeof(ExpertGroup) / 4;
@@ -71,7 +56,7 @@ __device__ __forceinline__ void load_group(const ExpertGroup* group, ExpertGroup
   }
 }
 
-template <Type type, bool many>
+template <Type type>
 __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     gate_up_kernel(const __grid_constant__ GateUpArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
@@ -88,7 +73,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
 
   wait_for_previous_kernel();
   let_next_kernel_begin();
-  const int n_groups = many ? __ldcg(a.p.list.n_groups) : static_cast<int>(gridDim.y);
+  const int n_groups = __ldcg(a.p.list.n_groups);
   const int which = static_cast<int>(blockIdx.y);
   if (which >= n_groups) return;
   if (warp == 0) load_group(a.p.list.groups + which, &group);
@@ -122,11 +107,11 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
   }
   __syncthreads();
 
-  constexpr int kGroups = many ? kMaxRows / kInputsAtOnce : 1;
+  constexpr int kGroups = kMaxRows / kInputsAtOnce;
   PerLane<float> acc[kGroups] = {};
   for (int u = 0; u < n_units; ++u) {
     const Unit unit{ring.wait(source_of(u)), kUnitChunks * u, chunks_of(u)};
-    if (many && group.n_pairs > 1) {
+    if (group.n_pairs > 1) {
       dot_unit_4<type, StagedLoad>(
           unit, a.shape, group.n_pairs,
           [&](int r) { return staged_row(rows, a.shape.n_chunks, r); },
@@ -177,11 +162,7 @@ void run(const GateUp& p, const Launch& how) {
   const int n_groups = p.n_rows * p.shape.n_used + (p.shape.shared_d_ff > 0 ? 1 : 0);
   const dim3 grid(static_cast<unsigned>(std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32),
                   static_cast<unsigned>(n_groups));
-  if (p.n_rows == 1) {
-    launch(gate_up_kernel<type, false>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
-  } else {
-    launch(gate_up_kernel<type, true>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
-  }
+  launch(gate_up_kernel<type>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
 }
 
 }  // namespace
@@ -190,6 +171,8 @@ void gate_up(const GateUp& p, const Launch& how) {
   CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.shape.n_used <= kMaxUsed);
   CHECK(p.shape.d_model % 32 == 0 && p.shape.d_ff % 32 == 0 && p.shape.shared_d_ff % 32 == 0);
   CHECK(p.a.n_chunks == row_shape(p.shape.d_model).n_chunks);
+  if (p.n_rows == 1) return gate_up_row(p, how);
+  CHECK(p.ranking.scores == nullptr);
   with_stripe_type(p.shape.gate_up_type, [&]<Type type>() { run<type>(p, how); });
 }
 

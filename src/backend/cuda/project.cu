@@ -13,6 +13,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project.h"
+#include "backend/cuda/project_row.h"
 #include "backend/cuda/stage_rows.cuh"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -280,8 +281,29 @@ void check_source(const RowSource& source) {
   CHECK(source.int8 || source.x);
 }
 
+// Whether a grid as large as the card takes several tasks each.
+bool is_large(const StripeWeight* weights, int n, int n_cols, const Launch& how) {
+  int n_stripes = 0;
+  for (int i = 0; i < n; ++i) n_stripes += weights[i].n_rows / 8;
+  return n_stripes * row_shape(n_cols).n_units() > 64 * how.n_sms;
+}
+
 void run_weights(const RowSource& source, const StripeWeight* weights, int n, int out_column,
                  float* out, int out_stride, bool adds, const Launch& how) {
+  const bool fills_card = is_large(weights, n, source.n_cols, how);
+  if (source.n_rows == 1 && !source.index && !fills_card && project_row_fits(source.n_cols) &&
+      (source.int8 || source.norm.weight)) {
+    ProjectRow one{source.int8 ? nullptr : source.x,
+                   source.norm.weight,
+                   source.norm.eps,
+                   source.int8,
+                   source.n_cols,
+                   weights,
+                   n,
+                   out + out_column,
+                   adds};
+    return project_row(one, how);
+  }
   ProjectArgs args{};
   args.source = source;
   args.n_parts = n;
@@ -294,7 +316,6 @@ void run_weights(const RowSource& source, const StripeWeight* weights, int n, in
   args.out = out;
   args.out_stride = out_stride;
   args.adds = adds;
-  const bool fills_card = args.n_stripes * row_shape(source.n_cols).n_units() > 64 * how.n_sms;
   with_stripe_type(weights[0].type, [&]<Type type>() { run<type>(args, fills_card, how); });
 }
 

@@ -9,11 +9,11 @@
 // Limits   1 to 16 rows, n_experts <= 1024, n_used <= 16, d_model % 32 == 0 (the launcher checks).
 // Cost     see bench/gpu_kernels and docs/decisions/0011.
 // SPDX-License-Identifier: Apache-2.0
-#include <cuda_fp16.h>
-
-#include "backend/cuda/contract.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/rank.cuh"
 #include "backend/cuda/route.h"
+#include "backend/cuda/router_weights.cuh"
+#include "backend/cuda/score_row.h"
 #include "backend/cuda/stage_rows.cuh"
 #include "base/check.h"
 
@@ -24,37 +24,6 @@ constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kTableAhead = kThreads;  // entries of the table that every block reads ahead
 constexpr int kKept = 2;               // segments of a warp whose weights are read before the wait
-
-// Four weights of a row of the router, or of the shared expert's gate.
-__device__ __forceinline__ float4 router_weights(const Route& p, int expert, int at) {
-  if (at >= p.d_model) return {0, 0, 0, 0};
-  if (expert == p.n_experts) return __ldg(reinterpret_cast<const float4*>(p.shared_gate + at));
-  const int64_t i = static_cast<int64_t>(expert) * p.d_model + at;
-  if (p.type == quant::Type::f32) {
-    return __ldg(reinterpret_cast<const float4*>(static_cast<const float*>(p.weight) + i));
-  }
-  const uint2 two =
-      __ldg(reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(p.weight) + i));
-  if (p.type == quant::Type::bf16) {
-    return {__uint_as_float(two.x << 16), __uint_as_float(two.x & 0xffff0000u),
-            __uint_as_float(two.y << 16), __uint_as_float(two.y & 0xffff0000u)};
-  }
-  return {half_bits(two.x & 0xffffu), half_bits(two.x >> 16), half_bits(two.y & 0xffffu),
-          half_bits(two.y >> 16)};
-}
-
-__device__ __forceinline__ float multiply_add(float4 w, float4 g, float4 x, float acc) {
-  acc = __fmaf_rn(w.x, __fmul_rn(g.x, x.x), acc);
-  acc = __fmaf_rn(w.y, __fmul_rn(g.y, x.y), acc);
-  acc = __fmaf_rn(w.z, __fmul_rn(g.z, x.z), acc);
-  return __fmaf_rn(w.w, __fmul_rn(g.w, x.w), acc);
-}
-
-// Order as integers: a total one, so that ranks are a permutation whatever the scores are.
-__device__ __forceinline__ unsigned ordered(float score) {
-  const unsigned bits = __float_as_uint(score);
-  return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
-}
 
 struct Choice {  // in shared memory, of the block that ends last
   int32_t ids[kMaxRows * kMaxUsed];
@@ -92,24 +61,8 @@ __device__ __forceinline__ void rank_experts(const Route& p, const float* scores
 __device__ __forceinline__ void weigh(const Route& p, const float* row, const Choice& choice, int r,
                                       int lane) {
   const float score = lane < p.n_used ? choice.scores[r * p.n_used + lane] : 0.0f;
-  float weight;
-  if (p.score == RouterScore::softmax) {
-    const float peak = choice.scores[r * p.n_used];
-    float sum = 0.0f;
-    for (int e = lane; e < p.n_experts; e += kWarp) {
-      sum = __fadd_rn(sum, contract_exp(__fsub_rn(row[e], peak)));
-    }
-    weight = __fdiv_rn(contract_exp(__fsub_rn(score, peak)), warp_sum(sum));
-  } else {
-    weight = __fdiv_rn(1.0f, __fadd_rn(1.0f, contract_exp(-score)));
-  }
-  if (p.renormalize) {
-    float total = 0.0f;
-    for (int k = 0; k < p.n_used; ++k) {
-      total = __fadd_rn(total, __shfl_sync(kAllLanes, weight, k));
-    }
-    weight = __fdiv_rn(weight, fmaxf(total, 0x1p-14f));
-  }
+  const float weight =
+      expert_weight(p.score, p.renormalize, score, p.n_used, lane, p.n_experts, row);
   if (lane < p.n_used) {
     p.experts[r * p.n_used + lane] = choice.ids[r * p.n_used + lane];
     p.weights[r * p.n_used + lane] = weight;
@@ -339,9 +292,11 @@ void route(const Route& p, const Launch& how) {
   CHECK(p.n_experts >= p.n_used && p.n_experts <= 1024 && p.d_model % 32 == 0);
   CHECK(p.type == quant::Type::f32 || p.type == quant::Type::f16 || p.type == quant::Type::bf16);
   CHECK(p.a.n_chunks == row_shape(p.d_model).n_chunks);
+  CHECK(p.ranks || can_rank_later(p));
   const int n_segments = (p.d_model + kSegment - 1) / kSegment;
   const int n_floats = p.n_rows * std::max(kWarps + n_segments, p.n_experts);
   const dim3 grid(static_cast<unsigned>(p.n_experts + (p.shared_gate ? 1 : 0)));
+  if (!p.ranks) return score_row(p, how);
   launch(route_kernel, grid, kThreads, 4 * static_cast<size_t>(n_floats), how, p);
 }
 

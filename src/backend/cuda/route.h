@@ -7,8 +7,6 @@
 
 namespace sluice::backend::cuda {
 
-enum class RouterScore { softmax, sigmoid };
-
 struct Route {
   const float* x = nullptr;  // [n_rows, d_model]
   const float* norm = nullptr;
@@ -23,6 +21,7 @@ struct Route {
   int n_used = 0;
   RouterScore score = RouterScore::softmax;
   bool renormalize = false;
+  bool ranks = true;  // false, of a single row: only scores and a, the rest is left to `Ranking`
 
   // Where experts stand: table [n_experts], each null or the address of a slot.
   const uint8_t* const* table = nullptr;
@@ -40,5 +39,14 @@ struct Route {
   unsigned* n_done = nullptr;  // scratch: 0 before the first launch, and again after each
 };
 void route(const Route& p, const Launch& how);
+
+// Whether gate_up and down could rank instead.
+constexpr bool can_rank_later(const Route& p) {
+  return p.n_rows == 1 && p.n_experts <= kMostRanked && p.shared[0] == nullptr &&
+         p.shared_gate == nullptr;
+}
+constexpr Ranking ranking_of(const Route& p) {
+  return {p.scores, p.n_experts, p.score, p.renormalize, p.table, p.up_at, p.down_at, p.experts};
+}
 
 }  // namespace sluice::backend::cuda

@@ -112,6 +112,7 @@ __device__ __forceinline__ float segment_squares(float4 v) {
 // 1 / sqrt(mean + eps) of a row, of the squares of its segments.
 __device__ __forceinline__ float row_scale(const float* squares, int n_cols, float eps, int lane) {
   float sum = 0.0f;
+#pragma unroll 1
   for (int s = lane; s * kSegment < n_cols; s += kWarp) sum = __fadd_rn(sum, squares[s]);
   sum = warp_sum(sum);
   return __fdiv_rn(1.0f, __fsqrt_rn(__fadd_rn(__fdiv_rn(sum, static_cast<float>(n_cols)), eps)));

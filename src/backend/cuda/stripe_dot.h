@@ -152,8 +152,9 @@ SLUICE_LANE_FN void unpack_unit(const Unit& unit, const RowShape& shape, UnitWei
   }
 }
 
-// One input. sums: lane (row, i) gets the sum of chunk unit.first + i, if i < unit.n.
-template <Type type, typename Load>
+// One input. sums: lane (row, i) gets the sum of chunk unit.first + i, if i < unit.n. n_early
+// chunks of weights are unpacked already, the others are here.
+template <Type type, typename Load, int n_early = kEarlyChunks>
 SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const UnitWeights& weights,
                              const InputRow& in, PerLane<float>& sums) {
   PerLane<InputBytes> own;
@@ -174,7 +175,7 @@ SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const Unit
           masked[lane].b[k] = lane / 8 == c ? own[lane].b[k] : 0u;
         }
       }
-      if (c < kEarlyChunks) {
+      if (c < n_early) {
         products.add(weights.chunks[c < kEarlyChunks ? c : 0], masked);
       } else {
         PerLane<WeightBytes> late;

@@ -1,0 +1,213 @@
+// The experts' down projections of a single row, their weighted sum in order of rank, and the
+// residual.
+//
+// Layout   weights: stripes; h: int8 rows by slot; x: f32.
+// Mapping  a block owns eight outputs, a stripe of every expert; a warp takes every eighth expert,
+//          unit by unit, and reads its hidden rows straight from L2 into fragments. Outputs meet in
+//          shared memory, and eight threads add them by rank. The experts are ranked, and the first
+//          unit requested, awaited and unpacked, before the wait for gate_up: the router's writes
+//          are visible, since gate_up lets this kernel begin only behind its own wait.
+// Limits   as down.cu.
+// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "backend/cuda/experts_row.h"
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/rank.cuh"
+#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stripe_dispatch.h"
+#include "backend/cuda/weight_ring.cuh"
+#include "base/check.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kMostStages = 2;
+constexpr int kMostGroups = kMaxUsed + 1;
+constexpr int kMinShared = 76 * 1024;  // not more than two blocks an SM
+
+struct DownRowArgs {
+  Down p;
+  RowShape shape;
+  RowShape shared_shape;
+  int64_t stripe_bytes;
+  int64_t shared_stripe_bytes;
+  int n_stages;
+  int slot_size;
+};
+
+struct Chosen {  // in shared memory
+  const uint8_t* down[kMostGroups];
+  int slot[kMostGroups];
+  float weight[kMostGroups];  // by slot
+  float out[kMostGroups][8];  // by slot
+};
+
+// The list's groups, and their weights.
+__device__ __forceinline__ void read_list(const Down& p, int n_groups, Chosen& out) {
+  const int i = static_cast<int>(threadIdx.x), n_used = p.shape.n_used;
+  if (i >= n_groups) return;
+  const ExpertGroup* const group = p.list.groups + i;
+  out.down[i] = reinterpret_cast<const uint8_t*>(
+      __ldcg(reinterpret_cast<const unsigned long long*>(&group->down)));
+  out.slot[i] = __ldcg(group->slot);
+  out.weight[i] = __ldcg(i < n_used ? p.weights + i : p.shared_weights + i - n_used);
+}
+
+// The unit a warp is at: its groups one after the other, every eighth.
+struct Place {
+  int group;
+  int unit;
+};
+
+template <Type type, bool ranks>
+__global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
+    down_row_kernel(const __grid_constant__ DownRowArgs a) {
+  extern __shared__ __align__(128) uint8_t shared[];
+  __shared__ Chosen chosen;
+  __shared__ __align__(16) unsigned keys[kMostRanked];
+  __shared__ float scores[kMostRanked], best[kMaxUsed];
+  __shared__ uint64_t barriers[kWarps * kMostStages];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int n_groups = a.p.shape.n_used + (a.p.shape.shared_d_ff > 0 ? 1 : 0);
+  WeightRing ring(shared + warp * a.n_stages * a.slot_size, a.slot_size,
+                  barriers + warp * kMostStages, a.n_stages);
+  let_next_kernel_begin();
+  if constexpr (ranks) {
+    const Ranking& r = a.p.ranking;
+    const int own = static_cast<int>(threadIdx.x);
+    const float score = own < r.n_experts ? __ldcg(r.scores + own) : 0.0f;
+    const uint8_t* const at = Ranks::expert() < r.n_experts ? r.table[Ranks::expert()] : nullptr;
+    const Ranks all(score, r.n_experts, keys);
+    if (own < kMostRanked) scores[own] = score;
+    __syncthreads();
+    const int rank = all.rank();
+    if (rank < n_groups && own % 2 == 0) {
+      chosen.down[rank] = at ? at + r.down_at : nullptr;
+      chosen.slot[rank] = rank;
+      best[rank] = all.score();
+      if (blockIdx.x == 0) r.experts[rank] = Ranks::expert();
+    }
+  } else {
+    read_list(a.p, n_groups, chosen);
+  }
+  __syncthreads();
+
+  const auto shape_of = [&](int group) {
+    return a.p.shape.shared_d_ff > 0 && group == n_groups - 1 ? a.shared_shape : a.shape;
+  };
+  const auto source_of = [&](const Place& at) -> const uint8_t* {
+    const bool is_shared = a.p.shape.shared_d_ff > 0 && at.group == n_groups - 1;
+    const uint8_t* const down = chosen.down[at.group];
+    if (down == nullptr) return nullptr;
+    return down + blockIdx.x * (is_shared ? a.shared_stripe_bytes : a.stripe_bytes) +
+           chunk_offset<type>(kUnitChunks * at.unit);
+  };
+  const auto advance = [&](Place& at) {
+    if (chosen.down[at.group] == nullptr || ++at.unit == shape_of(at.group).n_units()) {
+      at.unit = 0, at.group += kWarps;
+    }
+  };
+  Place asked{warp, 0}, at{warp, 0};
+  const auto request = [&] {
+    const uint8_t* const src = source_of(asked);
+    const RowShape shape = shape_of(asked.group);
+    const int first = kUnitChunks * asked.unit, n = min(kUnitChunks, shape.n_chunks - first);
+    ring.request(src, src ? unit_bytes<type>(shape, first, n) : 0);
+    advance(asked);
+  };
+#pragma unroll 1
+  for (int i = 0; i < a.n_stages && asked.group < n_groups; ++i) request();
+  if constexpr (ranks) {
+    const Ranking& r = a.p.ranking;
+    if (warp == 0) {
+      const float weight =
+          expert_weight(r.score, r.renormalize, lane < n_groups ? best[lane] : 0.0f, n_groups, lane,
+                        r.n_experts, scores);
+      if (lane < n_groups) {
+        chosen.weight[lane] = weight;
+        if (blockIdx.x == 0) a.p.weights[lane] = weight;
+      }
+    }
+  }
+
+  PerLane<float> acc = {};
+  bool waited = false;
+#pragma unroll 1
+  for (; at.group < n_groups; advance(at)) {
+    const uint8_t* const src = source_of(at);
+    const RowShape shape = shape_of(at.group);
+    const int slot = chosen.slot[at.group];
+    Unit unit{ring.wait(src), kUnitChunks * at.unit, 0};
+    unit.n = min(kUnitChunks, shape.n_chunks - unit.first);
+    UnitWeights weights;
+    if (src) unpack_unit<type>(unit, shape, weights);
+    if (!waited) {
+      wait_for_previous_kernel();
+      waited = true;
+    }
+    if (src) {
+      const int64_t first = static_cast<int64_t>(slot) * a.p.h.n_chunks;
+      const InputRow hidden{a.p.h.q + kChunk * first, a.p.h.d + 8 * first, a.p.h.y + 8 * first};
+      PerLane<float> got;
+      dot_unit<type, PastL1Load>(unit, shape, weights, hidden, got);
+      add_in_order(got, unit.n, acc);
+      if (at.unit == shape.n_units() - 1) {
+        if (lane % 4 == 0) chosen.out[slot][lane / 4] = acc.value;
+        acc.value = 0.0f;
+      }
+    } else if (lane < 8) {
+      chosen.out[slot][lane] = __ldcg(a.p.outside + static_cast<int64_t>(slot) * a.p.shape.d_model +
+                                      8 * blockIdx.x + lane);
+    }
+    __syncwarp();
+    if (asked.group < n_groups) request();
+  }
+  if (!waited) wait_for_previous_kernel();
+  float x = 0.0f;
+  if (threadIdx.x < 8) x = __ldcg(a.p.x + 8 * blockIdx.x + lane);
+  __syncthreads();
+  if (threadIdx.x < 8) {
+    float v = __fmul_rn(chosen.weight[0], chosen.out[0][lane]);
+#pragma unroll 4
+    for (int k = 1; k < n_groups; ++k) v = __fmaf_rn(chosen.weight[k], chosen.out[k][lane], v);
+    a.p.x[8 * blockIdx.x + lane] = __fadd_rn(x, v);
+  }
+}
+
+template <Type type>
+void run(const Down& p, const Launch& how) {
+  DownRowArgs args{};
+  args.p = p;
+  args.shape = row_shape(p.shape.d_ff);
+  args.shared_shape = row_shape(std::max(p.shape.shared_d_ff, 32));
+  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_ff));
+  args.shared_stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.shared_d_ff));
+  const int most = std::min(kUnitChunks, std::max(args.shape.n_chunks, args.shared_shape.n_chunks));
+  args.slot_size = slot_bytes(static_cast<int>(most * Stripe<type>::chunk_bytes(8)));
+  const int n_groups = p.shape.n_used + (p.shape.shared_d_ff > 0 ? 1 : 0);
+  args.n_stages = std::min((n_groups + kWarps - 1) / kWarps * args.shape.n_units(), kMostStages);
+  const int needed = kWarps * args.n_stages * args.slot_size;
+  CHECK(needed <= how.shared_bytes);
+  const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
+  const dim3 grid(static_cast<unsigned>(p.shape.d_model / 8));
+  if (p.ranking.scores) {
+    launch(down_row_kernel<type, true>, grid, kThreads, bytes, how, args);
+  } else {
+    launch(down_row_kernel<type, false>, grid, kThreads, bytes, how, args);
+  }
+}
+
+}  // namespace
+
+void down_row(const Down& p, const Launch& how) {
+  CHECK(p.n_rows == 1);
+  CHECK(!p.ranking.scores || (p.ranking.n_experts <= kMostRanked && p.shape.shared_d_ff == 0));
+  with_stripe_type(p.shape.down_type, [&]<Type type>() { run<type>(p, how); });
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,24 @@
+// A projection of a single row (project.h decides when). SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/project.h"
+
+namespace sluice::backend::cuda {
+
+// out = W norm(x), or += W in; the weights' rows one behind the other, all of one type.
+struct ProjectRow {
+  const float* x = nullptr;  // [n_cols], with norm; or
+  const float* norm = nullptr;
+  float eps = 0.0f;
+  Int8Rows in;
+  int n_cols = 0;
+  const StripeWeight* weights = nullptr;
+  int n_weights = 0;
+  float* out = nullptr;
+  bool adds = false;
+};
+void project_row(const ProjectRow& p, const Launch& how);
+
+constexpr bool project_row_fits(int n_cols) { return n_cols <= 8192; }
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,76 @@
+// norm, the router's scores and the experts' int8 input, for a single row; gate_up and down choose.
+//
+// Layout   x: [d_model] f32; weight: [n_experts, d_model] rows; scores: [n_experts].
+// Mapping  a block computes the score of one expert, as route.cu does and with its bits. Block s
+//          quantises segment s of norm(x).
+// Limits   at most 8,192 columns and 128 experts, no shared expert (the launcher checks).
+// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/score_row.h"
+
+#include "backend/cuda/launch.cuh"
+#include "backend/cuda/router_weights.cuh"
+#include "backend/cuda/stage_row.cuh"
+#include "base/check.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kWarps = NormedRow::kWarps;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kKept = NormedRow::kKept;
+
+__global__ void __launch_bounds__(kThreads) score_row_kernel(const __grid_constant__ Route p) {
+  __shared__ float squares[NormedRow::kMostSegments], dots[kWarps];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp,
+            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int expert = static_cast<int>(blockIdx.x);
+  let_next_kernel_begin();
+  NormedRow row(p.x, {p.norm, p.eps}, p.d_model);
+  const int n_segments = (p.d_model + kSegment - 1) / kSegment;
+  const auto column = [&](int segment) { return kSegment * segment + 4 * lane; };
+  float4 kept[kKept];
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) kept[k] = router_weights(p, expert, column(warp + kWarps * k));
+  wait_for_previous_kernel();
+
+  row.add_squares(squares);
+  float dot = 0.0f;
+#pragma unroll
+  for (int k = 0; k < kKept; ++k) {
+    dot = multiply_add(kept[k], row.weight(0, k), row.value(0, k), dot);
+  }
+#pragma unroll 1
+  for (int k = kKept, s = warp + kWarps * kKept; s < n_segments; s += kWarps, ++k) {
+    dot =
+        multiply_add(router_weights(p, expert, column(s)), row.weight(s, k), row.value(s, k), dot);
+  }
+  dot = warp_sum(dot);
+  if (lane == 0) dots[warp] = dot;
+  __syncthreads();
+
+  const float scale = row_scale(squares, p.d_model, p.eps, lane);
+  if (threadIdx.x == 0) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int k = 0; k < kWarps; ++k) sum = __fadd_rn(sum, dots[k]);
+    p.scores[expert] = __fmul_rn(sum, scale);
+  }
+#pragma unroll 1
+  for (int s = expert; s < n_segments; s += static_cast<int>(gridDim.x)) {
+    if (s % kWarps != warp) continue;
+    const float4 v = normalized(row.value(s, s / kWarps), scale, row.weight(s, s / kWarps));
+    const int block = 4 * s + lane / 8;
+    quantize_segment(v, lane, p.a.q + 32 * block + 4 * (lane % 8), p.a.d + block, p.a.y + block,
+                     column(s) < p.d_model);
+  }
+}
+
+}  // namespace
+
+void score_row(const Route& p, const Launch& how) {
+  CHECK(can_rank_later(p) && p.d_model <= kSegment * NormedRow::kMostSegments);
+  launch(score_row_kernel, dim3(static_cast<unsigned>(p.n_experts)), kThreads, 0, how, p);
+}
+
+}  // namespace sluice::backend::cuda
