@@ -40,7 +40,7 @@ inline void* request(size_t n, size_t alignment) {
 
 }  // namespace sluice::test
 
-// The array forms call these; the one that does not throw would else be a sanitizer's, whose blocks
+// The array forms call these; those that do not throw would else be a sanitizer's, whose blocks
 // free() refuses. Not inline, and free() by itself, so that GCC pairs them.
 [[gnu::noinline]] void* operator new(size_t n) {
   if (void* block = sluice::test::request(n, alignof(std::max_align_t))) return block;
@@ -52,6 +52,10 @@ inline void* request(size_t n, size_t alignment) {
 }
 [[gnu::noinline]] void* operator new(size_t n, const std::nothrow_t&) noexcept {
   return sluice::test::request(n, alignof(std::max_align_t));
+}
+[[gnu::noinline]] void* operator new(size_t n, std::align_val_t alignment,
+                                     const std::nothrow_t&) noexcept {
+  return sluice::test::request(n, static_cast<size_t>(alignment));
 }
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
