@@ -86,21 +86,21 @@ TEST(ExpertRuntime, ADeviceThatIsTooSmallSaysSoAtTheStart) {
                   "cannot allocate");
 }
 
+// How many copies a text causes depends on how fast they come, so the text is run until some failed.
 TEST(ExpertRuntime, CopiesThatFailAreMadeAgainAndTheAnswerIsRight) {
   const OpenModel model("qwen3moe", "Q8_0");
   const Logits expected = run_alone(*model, text());
-  std::atomic<int> n_faults = 0;
+  std::atomic<bool> is_placed = false;
   Place place{.share = 0.3};
   place.device.before_copy = [&](int64_t n_before) {
-    if (n_before > 60 && n_before % 7 == 0) {
-      ++n_faults;
-      throw Error(Errc::device, "the link is down");
-    }
+    if (is_placed && n_before % 7 == 0) throw Error(Errc::device, "the link is down");
   };
   Placed placed(model, place);
-  expect_same_bits(expected, placed.run(text()), "with failing copies");
-  EXPECT_GT(n_faults, 0);
-  EXPECT_GT(placed.runtime.stats().n_failed_copies, 0);
+  is_placed = true;
+  while (placed.runtime.stats().n_failed_copies < 3 && !HasFailure()) {
+    placed.runtime.truncate({}, 0);
+    expect_same_bits(expected, placed.run(text()), "with failing copies");
+  }
   expect_contains(placed.runtime.copies().last_fault(), "the link is down");
 }
 
