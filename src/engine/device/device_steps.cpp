@@ -63,6 +63,9 @@ class DeviceSteps final : public StepDriver {
   void truncate(SequenceId sequence, int n_tokens) override {
     driver_->truncate(sequence, n_tokens);
   }
+  void fork(SequenceId from, SequenceId to, int n_tokens) override {
+    driver_->fork(from, to, n_tokens);
+  }
   int n_tokens(SequenceId sequence) const override { return driver_->n_tokens(sequence); }
   int max_rows() const override { return driver_->max_rows(); }
   uint64_t kv_bytes() const override { return driver_->kv_bytes(); }

@@ -180,11 +180,27 @@ void ExpertRuntime::truncate(SequenceId sequence, int n_tokens) {
   rows_.truncate(sequence, n_tokens, caches());
 }
 
+void ExpertRuntime::fork(SequenceId from, SequenceId to, int n_tokens) {
+  rows_.fork(from, to, n_tokens, caches());
+}
+
+// That forked sequences need before they write.
+void ExpertRuntime::copy_pages() {
+  kv_->make_copies([this](std::byte* to, const std::byte* from, uint64_t n_bytes) {
+    main_->copy(to, from, n_bytes);
+  });
+  if (!host_part_.kv) return;
+  host_part_.kv->make_copies([](std::byte* to, const std::byte* from, uint64_t n_bytes) {
+    std::copy_n(from, n_bytes, to);
+  });
+}
+
 void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
                          const StepListener& listener) {
   CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
   try {
     rows_.append(rows, caches());
+    copy_pages();
     log_.begin_step();
     run_step(listener);
     end_step(phase);

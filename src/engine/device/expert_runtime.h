@@ -64,6 +64,7 @@ class ExpertRuntime final : public StepDriver {
   void step(std::span<const StepRow> rows, policy::Phase phase,
             const StepListener& listener) override;
   void truncate(SequenceId sequence, int n_tokens) override;
+  void fork(SequenceId from, SequenceId to, int n_tokens) override;
   int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
   int max_rows() const override { return options_.work.max_rows(); }
   uint64_t kv_bytes() const override;
@@ -99,6 +100,7 @@ class ExpertRuntime final : public StepDriver {
   void load_first_experts();
   int n_host_layers() const { return model_.config().n_layers - options_.place.n_gpu_layers; }
   std::vector<KvCache*> caches() const;
+  void copy_pages();
   void run_host_layers(const OnLayer& on_layer);
   void add_to_stats(int layer);
   void spend_host_time();

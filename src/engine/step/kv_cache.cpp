@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/step/kv_cache.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -26,26 +28,36 @@ KvCache::KvCache(const backend::Allocate& memory, const model::Config& config,
     : options_(options),
       table_stride_((int64_t{options.n_ctx} + options.page_tokens - 1) / options.page_tokens) {
   CHECK(options.n_ctx > 0 && options.n_sequences > 0 && options.page_tokens > 0);
+  CHECK(options.n_pages >= 0);
   require_fitting_head(options.k_type, config);
   require_fitting_head(options.v_type, config);
 
-  const int n_layers = options.n_layers < 0 ? config.n_layers : options.n_layers;
-  const int64_t n_pages = table_stride_ * options.n_sequences;
-  table_.assign(static_cast<size_t>(n_pages), -1);
+  const int64_t most = table_stride_ * options.n_sequences;
+  const int64_t n_pages = options.n_pages > 0 ? options.n_pages : most;
+  table_.assign(static_cast<size_t>(most), -1);
+  n_holders_.assign(static_cast<size_t>(n_pages), 0);
   free_.resize(static_cast<size_t>(n_pages));
   for (size_t i = 0; i < free_.size(); ++i) free_[i] = static_cast<int32_t>(free_.size() - 1 - i);
+  changes_.reserve(table_.size());
+  copies_.reserve(table_.size());
+  lay_out(memory, config);
+}
 
-  const uint64_t n_rows = static_cast<uint64_t>(n_pages) *
-                          static_cast<uint64_t>(options.page_tokens) *
-                          static_cast<uint64_t>(config.n_kv_heads);
-  const uint64_t k_bytes =
-      round_up(n_rows * quant::row_bytes(options.k_type, config.head_dim), kAlignment);
-  const uint64_t v_bytes =
-      round_up(n_rows * quant::row_bytes(options.v_type, config.head_dim), kAlignment);
+void KvCache::lay_out(const backend::Allocate& memory, const model::Config& config) {
+  const auto page_bytes = [&](quant::Type type) {
+    return static_cast<uint64_t>(options_.page_tokens) * static_cast<uint64_t>(config.n_kv_heads) *
+           quant::row_bytes(type, config.head_dim);
+  };
+  k_page_bytes_ = page_bytes(options_.k_type);
+  v_page_bytes_ = page_bytes(options_.v_type);
+  const uint64_t k_bytes = round_up(n_holders_.size() * k_page_bytes_, kAlignment);
+  const uint64_t v_bytes = round_up(n_holders_.size() * v_page_bytes_, kAlignment);
+  const int n_layers = options_.n_layers < 0 ? config.n_layers : options_.n_layers;
   buffer_ = memory((k_bytes + v_bytes) * static_cast<uint64_t>(n_layers));
   std::byte* next = buffer_.data();
   for (int i = 0; i < n_layers; ++i) {
-    layers_.push_back({options.k_type, options.v_type, next, next + k_bytes, options.page_tokens});
+    layers_.push_back(
+        {options_.k_type, options_.v_type, next, next + k_bytes, options_.page_tokens});
     next += k_bytes + v_bytes;
   }
 }
@@ -56,14 +68,64 @@ std::span<int32_t> KvCache::pages_of(SequenceId sequence) {
                                    static_cast<size_t>(table_stride_));
 }
 
-void KvCache::reserve(SequenceId sequence, int n_positions) {
-  CHECK(n_positions <= options_.n_ctx);
-  const auto pages = pages_of(sequence);
-  for (size_t i = 0; static_cast<int64_t>(i) * options_.page_tokens < n_positions; ++i) {
-    if (pages[i] >= 0) continue;
-    CHECK(!free_.empty());  // there are as many pages as all sequences together can hold
-    pages[i] = free_.back();
-    free_.pop_back();
+// Puts a page of its own in place of none, or of one that is shared. False where none is free.
+bool KvCache::take_page(int32_t& place) {
+  const int32_t before = place;
+  const bool is_shared = before >= 0 && n_holders_[static_cast<size_t>(before)] > 1;
+  if (before >= 0 && !is_shared) return true;
+  if (free_.empty()) return false;
+  changes_.push_back({&place, before});
+  place = free_.back();
+  free_.pop_back();
+  n_holders_[static_cast<size_t>(place)] = 1;
+  if (is_shared) {
+    --n_holders_[static_cast<size_t>(before)];
+    copies_.push_back({before, place});
+  }
+  return true;
+}
+
+void KvCache::drop_page(int32_t& place) {
+  if (--n_holders_[static_cast<size_t>(place)] == 0) free_.push_back(place);
+  place = -1;
+}
+
+// Of the reserve() under way, the last change first. None of its copies was made yet.
+void KvCache::undo(size_t n_copies_before) {
+  copies_.resize(n_copies_before);
+  for (; !changes_.empty(); changes_.pop_back()) {
+    const auto& [place, before] = changes_.back();
+    drop_page(*place);
+    *place = before;
+    if (before >= 0) ++n_holders_[static_cast<size_t>(before)];
+  }
+}
+
+void KvCache::refuse(const KvWrite& write, int64_t page) const {
+  const int64_t first = page * options_.page_tokens;
+  const auto n_sharing = std::ranges::count_if(n_holders_, [](int32_t n) { return n > 1; });
+  throw Error(
+      Errc::out_of_memory,
+      cat("the KV cache is full: sequence ", write.sequence.value,
+          " needs a page for its positions ", first, " to ", first + options_.page_tokens - 1,
+          ", and all ", n_pages(), " pages are in use (", n_sharing,
+          " of them shared); end or shorten a sequence, or give the cache more "
+          "pages"));
+}
+
+void KvCache::reserve(std::span<const KvWrite> writes) {
+  const size_t n_copies_before = copies_.size();
+  changes_.clear();
+  for (const KvWrite& write : writes) {
+    CHECK(write.begin >= 0 && write.end <= options_.n_ctx);
+    const auto pages = pages_of(write.sequence);
+    for (int64_t i = write.begin / options_.page_tokens; i * options_.page_tokens < write.end;
+         ++i) {
+      CHECK(i == 0 || pages[static_cast<size_t>(i - 1)] >= 0);
+      if (take_page(pages[static_cast<size_t>(i)])) continue;
+      undo(n_copies_before);
+      refuse(write, i);
+    }
   }
 }
 
@@ -72,8 +134,31 @@ void KvCache::truncate(SequenceId sequence, int n_positions) {
   const auto pages = pages_of(sequence);
   for (size_t i = 0; i < pages.size(); ++i) {
     if (static_cast<int64_t>(i) * options_.page_tokens < n_positions || pages[i] < 0) continue;
-    free_.push_back(pages[i]);
-    pages[i] = -1;
+    drop_page(pages[i]);
+  }
+}
+
+void KvCache::fork(SequenceId from, SequenceId to, int n_positions) {
+  CHECK(from.value != to.value && n_positions >= 0);
+  const auto shared = pages_of(from), pages = pages_of(to);
+  truncate(to, 0);
+  for (size_t i = 0; static_cast<int64_t>(i) * options_.page_tokens < n_positions; ++i) {
+    CHECK(i < shared.size() && shared[i] >= 0);
+    pages[i] = shared[i];
+    ++n_holders_[static_cast<size_t>(pages[i])];
+  }
+}
+
+void KvCache::make_copies(const CopyBytes& copy) {
+  for (; !copies_.empty(); copies_.erase(copies_.begin())) {
+    const auto& [from, to] = copies_.front();
+    for (const backend::KvLayerView& layer : layers_) {
+      const auto page = [&](std::byte* data, int32_t id, uint64_t n_bytes) {
+        return data + static_cast<uint64_t>(id) * n_bytes;
+      };
+      copy(page(layer.k, to, k_page_bytes_), page(layer.k, from, k_page_bytes_), k_page_bytes_);
+      copy(page(layer.v, to, v_page_bytes_), page(layer.v, from, v_page_bytes_), v_page_bytes_);
+    }
   }
 }
 

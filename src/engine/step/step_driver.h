@@ -38,6 +38,8 @@ class StepDriver {
                     const StepListener& listener) = 0;
 
   virtual void truncate(SequenceId sequence, int n_tokens) = 0;
+  // `to` forgets what it held and becomes the first n_tokens of `from`, whose KV pages it shares.
+  virtual void fork(SequenceId from, SequenceId to, int n_tokens) = 0;
   virtual int n_tokens(SequenceId sequence) const = 0;
   virtual int max_rows() const = 0;
   virtual uint64_t kv_bytes() const = 0;

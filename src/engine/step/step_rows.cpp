@@ -20,8 +20,13 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
     tokens_.push_back(row.token);
     positions_.push_back(length++);
     sequences_.push_back(row.sequence.value);
-    for (KvCache* cache : caches) cache->reserve(row.sequence, length);
   }
+  writes_.clear();
+  for (size_t s = 0; s < lengths_.size(); ++s) {
+    if (lengths_[s] == before_[s]) continue;
+    writes_.push_back({SequenceId(static_cast<int32_t>(s)), before_[s], lengths_[s]});
+  }
+  for (KvCache* cache : caches) cache->reserve(writes_);
 }
 
 void StepRows::take_back(std::span<KvCache* const> caches) {
@@ -40,6 +45,13 @@ void StepRows::truncate(SequenceId sequence, int n_tokens, std::span<KvCache* co
   CHECK(n_tokens >= 0 && n_tokens <= length);
   length = n_tokens;
   for (KvCache* cache : caches) cache->truncate(sequence, n_tokens);
+}
+
+void StepRows::fork(SequenceId from, SequenceId to, int n_tokens,
+                    std::span<KvCache* const> caches) {
+  CHECK(n_tokens >= 0 && n_tokens <= lengths_[static_cast<size_t>(from.value)]);
+  lengths_[static_cast<size_t>(to.value)] = n_tokens;
+  for (KvCache* cache : caches) cache->fork(from, to, n_tokens);
 }
 
 }  // namespace sluice::engine

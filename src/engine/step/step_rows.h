@@ -26,7 +26,8 @@ class StepRows {
  public:
   explicit StepRows(int n_sequences) : lengths_(static_cast<size_t>(n_sequences), 0) {}
 
-  // Appends each row's token to its sequence, for which the caches get pages.
+  // Appends each row's token to its sequence, for which the caches get pages. Where it throws,
+  // take_back() undoes what was done.
   void append(std::span<const StepRow> rows, std::span<KvCache* const> caches);
   // Undoes the last append.
   void take_back(std::span<KvCache* const> caches);
@@ -40,6 +41,8 @@ class StepRows {
 
   int n_tokens(SequenceId sequence) const { return lengths_[static_cast<size_t>(sequence.value)]; }
   void truncate(SequenceId sequence, int n_tokens, std::span<KvCache* const> caches);
+  // `to` becomes the first n_tokens of `from`.
+  void fork(SequenceId from, SequenceId to, int n_tokens, std::span<KvCache* const> caches);
 
  private:
   std::vector<int> lengths_;  // by sequence
@@ -48,6 +51,7 @@ class StepRows {
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequences_;
   std::vector<int32_t> logit_rows_;
+  std::vector<KvWrite> writes_;
 };
 
 }  // namespace sluice::engine

@@ -45,6 +45,8 @@ void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
   KvCache* const caches[] = {&kv_};
   try {
     rows_.append(rows, caches);
+    kv_.make_copies(
+        [](std::byte* to, const std::byte* from, uint64_t n) { std::copy_n(from, n, to); });
     log_.begin_step();
     model::Step step{*ops_, experts_, rows_.view(kv_), kv_.layers(),
                      activations_.view(rows_.n_rows())};
@@ -60,6 +62,11 @@ void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
 void Stepper::truncate(SequenceId sequence, int n_tokens) {
   KvCache* const caches[] = {&kv_};
   rows_.truncate(sequence, n_tokens, caches);
+}
+
+void Stepper::fork(SequenceId from, SequenceId to, int n_tokens) {
+  KvCache* const caches[] = {&kv_};
+  rows_.fork(from, to, n_tokens, caches);
 }
 
 }  // namespace sluice::engine

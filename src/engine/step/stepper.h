@@ -32,6 +32,7 @@ class Stepper final : public StepDriver {
   void step(std::span<const StepRow> rows, policy::Phase phase,
             const StepListener& listener) override;
   void truncate(SequenceId sequence, int n_tokens) override;
+  void fork(SequenceId from, SequenceId to, int n_tokens) override;
   int n_tokens(SequenceId sequence) const override { return rows_.n_tokens(sequence); }
   int max_rows() const override { return activations_.max_rows(); }
   uint64_t kv_bytes() const override { return kv_.n_bytes(); }

@@ -24,6 +24,9 @@ class VirtualStepper final : public StepDriver {
   void truncate(SequenceId sequence, int n_tokens) override {
     stepper_->truncate(sequence, n_tokens);
   }
+  void fork(SequenceId from, SequenceId to, int n_tokens) override {
+    stepper_->fork(from, to, n_tokens);
+  }
   int n_tokens(SequenceId sequence) const override { return stepper_->n_tokens(sequence); }
   int max_rows() const override { return stepper_->max_rows(); }
   uint64_t kv_bytes() const override { return stepper_->kv_bytes(); }

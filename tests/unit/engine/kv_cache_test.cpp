@@ -36,6 +36,12 @@ std::vector<int32_t> pages_of(const KvCache& cache, int sequence) {
   return {first, first + cache.table_stride()};
 }
 
+// Pages for the first n_positions of a sequence that shares none.
+void reserve(KvCache& cache, int sequence, int n_positions) {
+  const KvWrite write{SequenceId(sequence), 0, n_positions};
+  cache.reserve({&write, 1});
+}
+
 int n_held(const KvCache& cache, int sequence) {
   const auto pages = pages_of(cache, sequence);
   return static_cast<int>(std::ranges::count_if(pages, [](int32_t page) { return page >= 0; }));
@@ -48,7 +54,7 @@ TEST_F(CacheTest, TakesPagesAsPositionsNeedThem) {
   EXPECT_EQ(cache.n_free_pages(), 6);
   for (const auto& [n_positions, n_pages] :
        {std::pair(0, 0), {1, 1}, {4, 1}, {3, 1}, {5, 2}, {8, 2}, {9, 3}, {10, 3}, {10, 3}}) {
-    cache.reserve(SequenceId(0), n_positions);
+    reserve(cache, 0, n_positions);
     EXPECT_EQ(n_held(cache, 0), n_pages) << n_positions;
     EXPECT_EQ(cache.n_free_pages(), 6 - n_pages) << n_positions;
   }
@@ -58,8 +64,8 @@ TEST_F(CacheTest, TakesPagesAsPositionsNeedThem) {
 TEST_F(CacheTest, GivesBackThePagesWhollyBehindACut) {
   KvCache cache(backend::memory_of(*ops), config,
                 {.n_sequences = 2, .n_ctx = 10, .page_tokens = 4});
-  cache.reserve(SequenceId(0), 10);
-  cache.reserve(SequenceId(1), 10);
+  reserve(cache, 0, 10);
+  reserve(cache, 1, 10);
   const auto before = pages_of(cache, 1);
   for (const auto& [n_positions, n_pages] :
        {std::pair(10, 3), {9, 3}, {8, 2}, {5, 2}, {4, 1}, {1, 1}, {0, 0}, {0, 0}}) {
@@ -86,7 +92,7 @@ TEST_F(CacheTest, NoPageIsEverInTwoPlaces) {
     const int n = static_cast<int>(random_bits(2, round) % (kContext + 1));
     const auto before = pages_of(cache, static_cast<int>(s));
     if (n >= lengths[s]) {
-      cache.reserve(SequenceId(static_cast<int32_t>(s)), n);
+      reserve(cache, static_cast<int>(s), n);
     } else {
       cache.truncate(SequenceId(static_cast<int32_t>(s)), n);
     }
@@ -117,11 +123,11 @@ TEST_F(CacheTest, NoPageIsEverInTwoPlaces) {
 TEST_F(CacheTest, EverySequenceCanBeFilledToItsContext) {
   KvCache cache(backend::memory_of(*ops), config,
                 {.n_sequences = 3, .n_ctx = 65, .page_tokens = 64});
-  for (int s = 0; s < 3; ++s) cache.reserve(SequenceId(s), 65);
+  for (int s = 0; s < 3; ++s) reserve(cache, s, 65);
   EXPECT_EQ(cache.n_free_pages(), 0);
   cache.truncate(SequenceId(1), 0);
   EXPECT_EQ(cache.n_free_pages(), 2);
-  cache.reserve(SequenceId(1), 65);
+  reserve(cache, 1, 65);
   EXPECT_EQ(cache.n_free_pages(), 0);
 }
 
@@ -181,9 +187,9 @@ using CacheDeathTest = CacheTest;
 
 TEST_F(CacheDeathTest, StopsAtAPositionOrSequenceItDoesNotHave) {
   KvCache cache(backend::memory_of(*ops), config, {.n_sequences = 2, .n_ctx = 8, .page_tokens = 4});
-  EXPECT_DEATH(cache.reserve(SequenceId(0), 9), "CHECK");
-  EXPECT_DEATH(cache.reserve(SequenceId(2), 1), "CHECK");
-  EXPECT_DEATH(cache.reserve(SequenceId(-1), 1), "CHECK");
+  EXPECT_DEATH(reserve(cache, 0, 9), "CHECK");
+  EXPECT_DEATH(reserve(cache, 2, 1), "CHECK");
+  EXPECT_DEATH(reserve(cache, -1, 1), "CHECK");
   EXPECT_DEATH(cache.truncate(SequenceId(0), -1), "CHECK");
 }
 

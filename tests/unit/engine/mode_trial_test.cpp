@@ -21,6 +21,7 @@ class TimedDriver final : public StepDriver {
     seconds_ += n_tokens_ % 5 == 0 ? 100.0 : step_seconds_;
   }
   void truncate(SequenceId, int n_tokens) override { n_tokens_ = n_tokens; }
+  void fork(SequenceId, SequenceId, int) override {}
   int n_tokens(SequenceId) const override { return n_tokens_; }
   int max_rows() const override { return 1; }
   uint64_t kv_bytes() const override { return 0; }

@@ -45,6 +45,7 @@ class RecordingDriver final : public StepDriver {
     n_tokens_ += static_cast<int>(rows.size());
   }
   void truncate(SequenceId, int n_tokens) override { n_tokens_ = n_tokens; }
+  void fork(SequenceId, SequenceId, int) override {}
   int n_tokens(SequenceId) const override { return n_tokens_; }
   int max_rows() const override { return max_rows_; }
   uint64_t kv_bytes() const override { return 0; }
@@ -177,6 +178,7 @@ TEST(TextSteps, LogitsThatAreNotFiniteFailTheStepWithTheFilesName) {
       listener.on_logits(0, std::vector<float>{1.0f, std::nanf("")});
     }
     void truncate(SequenceId, int) override {}
+    void fork(SequenceId, SequenceId, int) override {}
     int n_tokens(SequenceId) const override { return 7; }
     int max_rows() const override { return 1; }
     uint64_t kv_bytes() const override { return 0; }
