@@ -86,7 +86,8 @@ TEST(ExpertRuntime, ADeviceThatIsTooSmallSaysSoAtTheStart) {
                   "cannot allocate");
 }
 
-// How many copies a text causes depends on how fast they come, so the text is run until some failed.
+// How many copies a text causes depends on how fast they come, so the text is run until some
+// failed.
 TEST(ExpertRuntime, CopiesThatFailAreMadeAgainAndTheAnswerIsRight) {
   const OpenModel model("qwen3moe", "Q8_0");
   const Logits expected = run_alone(*model, text());
