@@ -119,8 +119,8 @@ class Block {
         first_head_(first_head),
         kv_head_(kv_head),
         row_(row),
-        warp_(static_cast<int>(threadIdx.x) / kWarp),
-        lane_(static_cast<int>(threadIdx.x) % kWarp),
+        warp_(warp_index()),
+        lane_(lane_index()),
         position_(__ldcg(p.positions + row)) {
     const int sequence = __ldcg(p.sequences + row);
     pages_ = p.page_table + static_cast<int64_t>(sequence) * p.table_stride;
@@ -195,10 +195,9 @@ class Block {
   }
 
   __device__ __forceinline__ void add_tile(const Split& split, int tile) {
-    float scores[heads][kKeys];
+    float scores[heads][kKeys], key[8], value[8];
 #pragma unroll
     for (int k = 0; k < kKeys; ++k) {
-      float key[8];
       widen(split, tile, k, 0, key);
 #pragma unroll
       for (int h = 0; h < heads; ++h) {
@@ -216,7 +215,6 @@ class Block {
     for (int h = 0; h < heads; ++h) soften(h, scores[h]);
 #pragma unroll
     for (int k = 0; k < kKeys; ++k) {
-      float value[8];
       widen(split, tile, k, 1, value);
 #pragma unroll
       for (int h = 0; h < heads; ++h) {
@@ -402,8 +400,7 @@ __global__ void __launch_bounds__(kThreads, dims == 256 && heads > 1 ? 1 : 2)
     attend_kernel(const __grid_constant__ Attend p) {
   extern __shared__ __align__(16) uint8_t shared[];
   auto& s = *reinterpret_cast<SharedData<dims, heads>*>(shared);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = warp_index(), lane = lane_index();
   const int row = static_cast<int>(blockIdx.z), per_kv = p.n_heads / p.n_kv_heads;
   const int n_parts = (per_kv + heads - 1) / heads;  // blocks of a kv head
   const int kv_head = static_cast<int>(blockIdx.y) / n_parts;

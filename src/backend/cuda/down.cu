@@ -12,7 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "backend/cuda/experts.h"
+#include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.cuh"
@@ -26,14 +26,7 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 
-struct DownArgs {
-  Down p;
-  RowShape shape;
-  RowShape shared_shape;
-  int64_t stripe_bytes;
-  int64_t shared_stripe_bytes;
-  int n_stages;
-  int slot_size;
+struct DownArgs : DownSizes {
   int n_slots;  // of outputs
 };
 
@@ -42,10 +35,10 @@ struct SharedPlan {
 };
 __host__ __device__ inline SharedPlan shared_plan(const DownArgs& a) {
   SharedPlan s;
-  s.outs_at = kWarps * a.n_stages * a.slot_size;
+  s.outs_at = a.ring.slots_bytes(kWarps);
   s.weights_at = s.outs_at + a.n_slots * 8 * 4;
   s.barriers_at = (s.weights_at + a.n_slots * 4 + 7) / 8 * 8;
-  s.n_bytes = s.barriers_at + kWarps * a.n_stages * 8;
+  s.n_bytes = s.barriers_at + a.ring.barriers_bytes(kWarps);
   return s;
 }
 
@@ -113,12 +106,9 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     down_kernel(const __grid_constant__ DownArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = warp_index(), lane = lane_index();
   auto* const outs = reinterpret_cast<float*>(shared + plan.outs_at);
-  WeightRing ring(shared + warp * a.n_stages * a.slot_size, a.slot_size,
-                  reinterpret_cast<uint64_t*>(shared + plan.barriers_at) + warp * a.n_stages,
-                  a.n_stages);
+  WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
   let_next_kernel_begin();
   const int n_groups = __ldcg(a.p.list.n_groups);
   UnitWalk<type> asked{a, n_groups, warp}, walk{a, n_groups, warp};
@@ -126,7 +116,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     const auto place = asked.next();
     ring.request(place.src, place_bytes<type>(place));
   };
-  for (int i = 0; i < a.n_stages && !asked.is_done(); ++i) request();
+  for (int i = 0; i < a.ring.n_slots && !asked.is_done(); ++i) request();
 
   typename UnitWalk<type>::Place place{};
   Unit unit{};
@@ -203,17 +193,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
 
 template <Type type>
 void run(const Down& p, const Launch& how) {
-  DownArgs args{};
-  args.p = p;
-  args.shape = row_shape(p.shape.d_ff);
-  args.shared_shape = row_shape(std::max(p.shape.shared_d_ff, 32));
-  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_ff));
-  args.shared_stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.shared_d_ff));
-  const int most = std::min(kUnitChunks, std::max(args.shape.n_chunks, args.shared_shape.n_chunks));
-  args.slot_size = slot_bytes(static_cast<int>(most * Stripe<type>::chunk_bytes(8)));
-  args.n_slots = p.n_rows * (p.shape.n_used + 1);
-  const int n_groups = p.n_rows * p.shape.n_used + (p.shape.shared_d_ff > 0 ? 1 : 0);
-  args.n_stages = std::min((n_groups + kWarps - 1) / kWarps * args.shape.n_units(), 2);
+  const DownArgs args{down_sizes<type>(p, kWarps, 2), p.n_rows * (p.shape.n_used + 1)};
   constexpr int kMinShared = 76 * 1024;  // as gate_up's: not more than two blocks an SM
   const int n_bytes = std::max(shared_plan(args).n_bytes, std::min(kMinShared, how.shared_bytes));
   CHECK(n_bytes <= how.shared_bytes);

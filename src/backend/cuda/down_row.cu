@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/rank.cuh"
@@ -28,16 +29,6 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kMostStages = 2;
 constexpr int kMostGroups = kMaxUsed + 1;
 constexpr int kMinShared = 76 * 1024;  // not more than two blocks an SM
-
-struct DownRowArgs {
-  Down p;
-  RowShape shape;
-  RowShape shared_shape;
-  int64_t stripe_bytes;
-  int64_t shared_stripe_bytes;
-  int n_stages;
-  int slot_size;
-};
 
 struct Chosen {  // in shared memory
   const uint8_t* down[kMostGroups];
@@ -65,17 +56,16 @@ struct Place {
 
 template <Type type, bool ranks>
 __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
-    down_row_kernel(const __grid_constant__ DownRowArgs a) {
+    down_row_kernel(const __grid_constant__ DownSizes a) {
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Chosen chosen;
   __shared__ __align__(16) unsigned keys[kMostRanked];
   __shared__ float scores[kMostRanked], best[kMaxUsed];
   __shared__ uint64_t barriers[kWarps * kMostStages];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = warp_index(), lane = lane_index();
   const int n_groups = a.p.shape.n_used + (a.p.shape.shared_d_ff > 0 ? 1 : 0);
-  WeightRing ring(shared + warp * a.n_stages * a.slot_size, a.slot_size,
-                  barriers + warp * kMostStages, a.n_stages);
+  WeightRing ring(shared + warp * a.ring.n_slots * a.ring.slot_size, a.ring.slot_size,
+                  barriers + warp * kMostStages, a.ring.n_slots);
   let_next_kernel_begin();
   if constexpr (ranks) {
     const Ranking& r = a.p.ranking;
@@ -121,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     advance(asked);
   };
 #pragma unroll 1
-  for (int i = 0; i < a.n_stages && asked.group < n_groups; ++i) request();
+  for (int i = 0; i < a.ring.n_slots && asked.group < n_groups; ++i) request();
   if constexpr (ranks) {
     const Ranking& r = a.p.ranking;
     if (warp == 0) {
@@ -181,17 +171,8 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
 
 template <Type type>
 void run(const Down& p, const Launch& how) {
-  DownRowArgs args{};
-  args.p = p;
-  args.shape = row_shape(p.shape.d_ff);
-  args.shared_shape = row_shape(std::max(p.shape.shared_d_ff, 32));
-  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_ff));
-  args.shared_stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.shared_d_ff));
-  const int most = std::min(kUnitChunks, std::max(args.shape.n_chunks, args.shared_shape.n_chunks));
-  args.slot_size = slot_bytes(static_cast<int>(most * Stripe<type>::chunk_bytes(8)));
-  const int n_groups = p.shape.n_used + (p.shape.shared_d_ff > 0 ? 1 : 0);
-  args.n_stages = std::min((n_groups + kWarps - 1) / kWarps * args.shape.n_units(), kMostStages);
-  const int needed = kWarps * args.n_stages * args.slot_size;
+  const DownSizes args = down_sizes<type>(p, kWarps, kMostStages);
+  const int needed = args.ring.slots_bytes(kWarps);
   CHECK(needed <= how.shared_bytes);
   const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
   const dim3 grid(static_cast<unsigned>(p.shape.d_model / 8));

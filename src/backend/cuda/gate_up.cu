@@ -11,7 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "backend/cuda/experts.h"
+#include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/hidden.cuh"
 #include "backend/cuda/launch.cuh"
@@ -27,12 +27,8 @@ constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kMinShared = 78 * 1024;  // keeps a third block off an SM of 228 KB
 
-struct GateUpArgs {
-  GateUp p;
-  RowShape shape;
-  int64_t stripe_bytes;
-  int n_stages;
-  int slot_size;
+struct GateUpArgs : GateUpSizes {
+  RingSize ring;
 };
 
 struct SharedPlan {
@@ -40,11 +36,11 @@ struct SharedPlan {
 };
 __host__ __device__ inline SharedPlan shared_plan(const GateUpArgs& a) {
   SharedPlan s;
-  s.rows_at = kWarps * a.n_stages * a.slot_size;
+  s.rows_at = a.ring.slots_bytes(kWarps);
   s.dots_at = s.rows_at + a.p.n_rows * staged_row_bytes(a.shape.n_chunks);
   s.group_at = s.dots_at + a.p.n_rows * 2 * 32 * 4;
   s.barriers_at = s.group_at + static_cast<int>(sizeof(ExpertGroup));
-  s.n_bytes = s.barriers_at + kWarps * a.n_stages * 8;
+  s.n_bytes = s.barriers_at + a.ring.barriers_bytes(kWarps);
   return s;
 }
 
@@ -61,15 +57,12 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     gate_up_kernel(const __grid_constant__ GateUpArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = warp_index(), lane = lane_index();
   const int block = static_cast<int>(blockIdx.x);
   auto& group = *reinterpret_cast<ExpertGroup*>(shared + plan.group_at);
   uint8_t* const rows = shared + plan.rows_at;
   auto* const dots = reinterpret_cast<float*>(shared + plan.dots_at);
-  WeightRing ring(shared + warp * a.n_stages * a.slot_size, a.slot_size,
-                  reinterpret_cast<uint64_t*>(shared + plan.barriers_at) + warp * a.n_stages,
-                  a.n_stages);
+  WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
 
   wait_for_previous_kernel();
   let_next_kernel_begin();
@@ -92,7 +85,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
   const auto request = [&](int u) {
     ring.request(source_of(u), unit_bytes<type>(a.shape, kUnitChunks * u, chunks_of(u)));
   };
-  for (int u = 0; u < min(a.n_stages, n_units); ++u) request(u);
+  for (int u = 0; u < min(a.ring.n_slots, n_units); ++u) request(u);
 
   RowSource source;
   source.int8 = a.p.a;
@@ -130,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
       add_in_order(sums, unit.n, acc[0]);
     }
     __syncwarp();
-    if (u + a.n_stages < n_units) request(u + a.n_stages);
+    if (u + a.ring.n_slots < n_units) request(u + a.ring.n_slots);
   }
   // dots[pair][gate or up][32]
   float* const mine = dots + warp / 4 * 32 + warp % 4 * 8 + lane / 4;
@@ -150,19 +143,13 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
 
 template <Type type>
 void run(const GateUp& p, const Launch& how) {
-  GateUpArgs args{};
-  args.p = p;
-  args.shape = row_shape(p.shape.d_model);
-  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_model));
-  args.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
-  args.n_stages = std::min(args.shape.n_units(), 2);
-  if (shared_plan(args).n_bytes > how.shared_bytes) args.n_stages = 1;
+  GateUpArgs args{gate_up_sizes<type>(p), {}};
+  args.ring.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
+  args.ring.n_slots = std::min(args.shape.n_units(), 2);
+  if (shared_plan(args).n_bytes > how.shared_bytes) args.ring.n_slots = 1;
   const int n_bytes = std::max(shared_plan(args).n_bytes, std::min(kMinShared, how.shared_bytes));
   CHECK(n_bytes <= how.shared_bytes);
-  const int n_groups = p.n_rows * p.shape.n_used + (p.shape.shared_d_ff > 0 ? 1 : 0);
-  const dim3 grid(static_cast<unsigned>(std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32),
-                  static_cast<unsigned>(n_groups));
-  launch(gate_up_kernel<type>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
+  launch(gate_up_kernel<type>, gate_up_grid(p), kThreads, static_cast<size_t>(n_bytes), how, args);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/hidden.cuh"
 #include "backend/cuda/launch.cuh"
@@ -28,15 +29,9 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kStages = 2;
 constexpr int kMinShared = 78 * 1024;  // keeps a third block off an SM of 228 KB
 
-struct GateUpRowArgs {
-  GateUp p;
-  RowShape shape;
-  int64_t stripe_bytes;
-};
-
 template <Type type, bool ranks>
 __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 2 : 3)
-    gate_up_row_kernel(const __grid_constant__ GateUpRowArgs a) {
+    gate_up_row_kernel(const __grid_constant__ GateUpSizes a) {
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ __align__(16) unsigned keys[kMostRanked];
@@ -44,8 +39,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 2 : 3)
   __shared__ int chosen_slot;
   __shared__ float dots[2 * 32];  // gate, up
   __shared__ uint64_t barriers[kWarps * kStages];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = warp_index(), lane = lane_index();
   const int block = static_cast<int>(blockIdx.x), which = static_cast<int>(blockIdx.y);
   uint8_t* const row = shared + kWarps * kStages * kSlot;
   WeightRing ring(shared + warp * kStages * kSlot, kSlot, barriers + warp * kStages, kStages);
@@ -114,17 +108,12 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 2 : 3)
 
 template <Type type>
 void run(const GateUp& p, const Launch& how) {
-  GateUpRowArgs args{};
-  args.p = p;
-  args.shape = row_shape(p.shape.d_model);
-  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_model));
+  const GateUpSizes args = gate_up_sizes<type>(p);
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   const int needed = kWarps * kStages * kSlot + staged_row_bytes(args.shape.n_chunks);
   CHECK(needed <= how.shared_bytes);
   const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
-  const int n_groups = p.shape.n_used + (p.shape.shared_d_ff > 0 ? 1 : 0);
-  const dim3 grid(static_cast<unsigned>(std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32),
-                  static_cast<unsigned>(n_groups));
+  const dim3 grid = gate_up_grid(p);
   if (p.ranking.scores) {
     launch(gate_up_row_kernel<type, true>, grid, kThreads, bytes, how, args);
   } else {

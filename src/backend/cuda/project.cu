@@ -16,6 +16,7 @@
 #include "backend/cuda/project_row.h"
 #include "backend/cuda/stage_rows.cuh"
 #include "backend/cuda/stripe_dispatch.h"
+#include "backend/cuda/weight_parts.cuh"
 #include "backend/cuda/weight_ring.cuh"
 #include "base/check.h"
 
@@ -26,28 +27,17 @@ constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kMinShared = 76 * 1024;
 
-// Stripes of one weight among those of a launch.
-struct Part {
-  const uint8_t* data;
-  const float* bias;
-  int first_stripe;  // of all stripes of the launch
-  int out_column;
-};
-
 struct ProjectArgs {
   RowSource source;
   RowShape shape;
-  Part parts[kMaxProjections];
-  int n_parts;
-  int n_stripes;
+  WeightParts weights;
   int64_t stripe_bytes;
   float* out;
   int out_stride;
   bool adds;  // to what stands in out
   int stripes_per_task;
   int n_tasks;
-  int n_stages;
-  int slot_size;
+  RingSize ring;
 };
 
 // Where things stand in shared memory.
@@ -58,12 +48,12 @@ struct SharedPlan {
 __host__ __device__ inline SharedPlan shared_plan(const ProjectArgs& a) {
   SharedPlan p;
   const int n_rows = a.source.n_rows;
-  p.rows_at = kWarps * a.n_stages * a.slot_size;
+  p.rows_at = a.ring.slots_bytes(kWarps);
   p.sums_at = p.rows_at + n_rows * staged_row_bytes(a.shape.n_chunks);
   p.squares_at = p.sums_at + 2 * a.stripes_per_task * a.shape.n_chunks * n_rows * 8 * 4;
   p.barriers_at = p.squares_at + n_rows * 2 * a.shape.n_chunks * 4;
   p.barriers_at = (p.barriers_at + 7) / 8 * 8;
-  p.n_bytes = p.barriers_at + kWarps * a.n_stages * 8;
+  p.n_bytes = p.barriers_at + a.ring.barriers_bytes(kWarps);
   return p;
 }
 
@@ -93,7 +83,7 @@ class UnitWalk {
   __device__ __forceinline__ Place at(int item) const {
     Place place = per_task_ == 1 ? first_ : place_in_task(item % per_task_);
     const int stripe = task(item) * a_.stripes_per_task + place.stripe_in_task;
-    if (place.stripe_in_task >= a_.stripes_per_task || stripe >= a_.n_stripes) {
+    if (place.stripe_in_task >= a_.stripes_per_task || stripe >= a_.weights.n_stripes) {
       place.n_bytes = 0;
     } else {
       place.src = data_of(stripe) + chunk_offset<type>(place.first_chunk);
@@ -104,15 +94,14 @@ class UnitWalk {
  private:
   // The warp's m-th unit of a task; its address is still to come. Divisions are dear: once a warp.
   __device__ __forceinline__ Place place_in_task(int m) const {
-    const int unit = static_cast<int>(threadIdx.x) / kWarp + m * kWarps;
+    const int unit = warp_index() + m * kWarps;
     const int stripe = unit / a_.shape.n_units(), first = unit % a_.shape.n_units() * kUnitChunks;
     const int n = min(kUnitChunks, a_.shape.n_chunks - first);
     return {stripe, first, n, nullptr, unit_bytes<type>(a_.shape, first, n)};
   }
   __device__ __forceinline__ const uint8_t* data_of(int stripe) const {
-    int p = 0;
-    while (p + 1 < a_.n_parts && stripe >= a_.parts[p + 1].first_stripe) ++p;
-    return a_.parts[p].data + (stripe - a_.parts[p].first_stripe) * a_.stripe_bytes;
+    const Part& part = a_.weights.parts[a_.weights.of(stripe)];
+    return part.data + (stripe - part.first_stripe) * a_.stripe_bytes;
   }
 
   const ProjectArgs& a_;
@@ -130,12 +119,11 @@ __device__ __forceinline__ Output output_of(const ProjectArgs& a, int task, int 
   const int n_rows = a.source.n_rows, per_row = 8 * a.stripes_per_task;
   const int r = n_rows == 1 ? 0 : i / per_row, in_task = i - r * per_row, stripe = in_task / 8;
   const int global = task * a.stripes_per_task + stripe;
-  if (i >= n_rows * per_row || global >= a.n_stripes) return {nullptr, 0.0f, 0.0f, 0};
-  int p = 0;
-  while (p + 1 < a.n_parts && global >= a.parts[p + 1].first_stripe) ++p;
-  const int row = 8 * (global - a.parts[p].first_stripe) + in_task % 8;
-  float* const out = a.out + static_cast<int64_t>(r) * a.out_stride + a.parts[p].out_column + row;
-  return {out, a.parts[p].bias ? __ldg(a.parts[p].bias + row) : 0.0f, a.adds ? __ldcg(out) : 0.0f,
+  if (i >= n_rows * per_row || global >= a.weights.n_stripes) return {nullptr, 0.0f, 0.0f, 0};
+  const Part& part = a.weights.parts[a.weights.of(global)];
+  const int row = 8 * (global - part.first_stripe) + in_task % 8;
+  float* const out = a.out + static_cast<int64_t>(r) * a.out_stride + part.out_column + row;
+  return {out, part.bias ? __ldg(part.bias + row) : 0.0f, a.adds ? __ldcg(out) : 0.0f,
           (stripe * n_rows + r) * a.shape.n_chunks * 8 + in_task % 8};
 }
 
@@ -159,18 +147,15 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
     project_kernel(const __grid_constant__ ProjectArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = warp_index(), lane = lane_index();
   uint8_t* const rows = shared + plan.rows_at;
   auto* const all_sums = reinterpret_cast<float*>(shared + plan.sums_at);
   const int sums_size = a.stripes_per_task * a.shape.n_chunks * a.source.n_rows * 8;
 
-  WeightRing ring(shared + warp * a.n_stages * a.slot_size, a.slot_size,
-                  reinterpret_cast<uint64_t*>(shared + plan.barriers_at) + warp * a.n_stages,
-                  a.n_stages);
+  WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
   const UnitWalk<type> walk(a);
   const int n_items = walk.n_items();
-  for (int i = 0; i < min(a.n_stages, n_items); ++i) {
+  for (int i = 0; i < min(a.ring.n_slots, n_items); ++i) {
     const auto place = walk.at(i);
     ring.request(place.src, place.n_bytes);
   }
@@ -214,8 +199,8 @@ __global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
       }
     }
     __syncwarp();
-    if (i + a.n_stages < n_items) {
-      const auto next = walk.at(i + a.n_stages);
+    if (i + a.ring.n_slots < n_items) {
+      const auto next = walk.at(i + a.ring.n_slots);
       ring.request(next.src, next.n_bytes);
     }
     if (++in_task == walk.per_task()) {
@@ -233,17 +218,18 @@ template <Type type>
 void run(ProjectArgs args, bool fills_card, const Launch& how) {
   args.shape = row_shape(args.source.n_cols);
   args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.source.n_cols));
-  args.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
+  args.ring.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
   args.stripes_per_task = std::max(1, kWarps / args.shape.n_units());
-  args.n_tasks = (args.n_stripes + args.stripes_per_task - 1) / args.stripes_per_task;
+  args.n_tasks = (args.weights.n_stripes + args.stripes_per_task - 1) / args.stripes_per_task;
   const int per_task = (args.stripes_per_task * args.shape.n_units() + kWarps - 1) / kWarps;
   const int n_all = args.source.n_rows;
-  args.n_stages = fills_card ? 3 : std::min(per_task, 3);
+  args.ring.n_slots = fills_card ? 3 : std::min(per_task, 3);
   const int half = (how.shared_per_sm / 2 - 1024) / 128 * 128;  // two blocks an SM
-  while (fills_card && args.n_stages > 1 && shared_plan(args).n_bytes > half) --args.n_stages;
+  while (fills_card && args.ring.n_slots > 1 && shared_plan(args).n_bytes > half)
+    --args.ring.n_slots;
   while (args.source.n_rows > 1 && shared_plan(args).n_bytes > how.shared_bytes) {
-    if (args.n_stages > 1) {
-      --args.n_stages;
+    if (args.ring.n_slots > 1) {
+      --args.ring.n_slots;
     } else {
       args.source.n_rows = (args.source.n_rows + 1) / 2;
     }
@@ -306,13 +292,7 @@ void run_weights(const RowSource& source, const StripeWeight* weights, int n, in
   }
   ProjectArgs args{};
   args.source = source;
-  args.n_parts = n;
-  for (int p = 0; p < n; ++p) {
-    CHECK(weights[p].n_rows > 0 && weights[p].n_rows % 8 == 0);
-    args.parts[p] = {weights[p].data, weights[p].bias, args.n_stripes, out_column};
-    args.n_stripes += weights[p].n_rows / 8;
-    out_column += weights[p].n_rows;
-  }
+  args.weights = weight_parts(weights, n, out_column);
   args.out = out;
   args.out_stride = out_stride;
   args.adds = adds;

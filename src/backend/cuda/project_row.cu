@@ -14,6 +14,7 @@
 #include "backend/cuda/project_row.h"
 #include "backend/cuda/stage_row.cuh"
 #include "backend/cuda/stripe_dispatch.h"
+#include "backend/cuda/weight_parts.cuh"
 #include "backend/cuda/weight_ring.cuh"
 #include "base/check.h"
 
@@ -24,34 +25,18 @@ constexpr int kWarps = NormedRow::kWarps;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kMinShared = 76 * 1024;
 
-// Stripes of one weight among those of a launch.
-struct Part {
-  const uint8_t* data;
-  const float* bias;
-  int first_stripe;  // of all stripes of the launch
-};
-
 struct ProjectRowArgs {
   const float* x;  // null: in
   RowNorm norm;
   Int8Rows in;
   int n_cols;
   RowShape shape;
-  Part parts[kMaxProjections];
-  int n_parts;
-  int n_stripes;
+  WeightParts weights;
   int64_t stripe_bytes;
   float* out;
   bool adds;  // to what stands in out
   int stripes_per_block;
 };
-
-__device__ __forceinline__ Part part_of(const ProjectRowArgs& a, int stripe) {
-  int p = 0;
-#pragma unroll 1
-  while (p + 1 < a.n_parts && stripe >= a.parts[p + 1].first_stripe) ++p;
-  return a.parts[p];
-}
 
 template <Type type, bool has_norm>
 __global__ void __launch_bounds__(kThreads, 2)
@@ -61,12 +46,11 @@ __global__ void __launch_bounds__(kThreads, 2)
   __shared__ __align__(16) float sums[kWarps * kUnitChunks * 8];
   __shared__ float squares[NormedRow::kMostSegments];
   __shared__ uint64_t barriers[kWarps];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = warp_index(), lane = lane_index();
   // The warp's unit.
   const int n_units = a.shape.n_units(), own = warp / n_units;
   const int stripe = static_cast<int>(blockIdx.x) * a.stripes_per_block + own;
-  const bool has_unit = own < a.stripes_per_block && stripe < a.n_stripes;
+  const bool has_unit = own < a.stripes_per_block && stripe < a.weights.n_stripes;
   Unit unit{};
   unit.first = (warp - own * n_units) * kUnitChunks;
   unit.n = min(kUnitChunks, a.shape.n_chunks - unit.first);
@@ -74,7 +58,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   UnitWeights weights;
   const uint8_t* src = nullptr;
   if (has_unit) {
-    const Part part = part_of(a, stripe);
+    const Part part = a.weights.parts[a.weights.of(stripe)];
     src =
         part.data + (stripe - part.first_stripe) * a.stripe_bytes + chunk_offset<type>(unit.first);
     ring.request(src, unit_bytes<type>(a.shape, unit.first, unit.n));
@@ -91,7 +75,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int out_stripe =
       static_cast<int>(blockIdx.x) * a.stripes_per_block + static_cast<int>(threadIdx.x) / 8;
   const bool has_output =
-      static_cast<int>(threadIdx.x) < 8 * a.stripes_per_block && out_stripe < a.n_stripes;
+      static_cast<int>(threadIdx.x) < 8 * a.stripes_per_block && out_stripe < a.weights.n_stripes;
   const int column = 8 * out_stripe + lane % 8;
   const float before = has_output && a.adds ? __ldcg(a.out + column) : 0.0f;
 
@@ -116,7 +100,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     float dot = 0.0f;
 #pragma unroll 4
     for (int c = 0; c < a.shape.n_chunks; ++c) dot = __fadd_rn(dot, chunk[8 * c]);
-    const Part part = part_of(a, out_stripe);
+    const Part part = a.weights.parts[a.weights.of(out_stripe)];
     dot = __fadd_rn(dot, part.bias ? __ldg(part.bias + column - 8 * part.first_stripe) : 0.0f);
     a.out[column] = a.adds ? __fadd_rn(before, dot) : dot;
   }
@@ -127,7 +111,8 @@ void run(ProjectRowArgs args, const Launch& how) {
   args.shape = row_shape(args.n_cols);
   args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.n_cols));
   args.stripes_per_block = kWarps / args.shape.n_units();
-  const int n_blocks = (args.n_stripes + args.stripes_per_block - 1) / args.stripes_per_block;
+  const int n_blocks =
+      (args.weights.n_stripes + args.stripes_per_block - 1) / args.stripes_per_block;
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   const int needed = kWarps * kSlot + staged_row_bytes(args.shape.n_chunks);
   CHECK(needed <= how.shared_bytes);
@@ -150,12 +135,7 @@ void project_row(const ProjectRow& p, const Launch& how) {
   args.norm = {p.norm, p.eps};
   args.in = p.in;
   args.n_cols = p.n_cols;
-  args.n_parts = p.n_weights;
-  for (int i = 0; i < p.n_weights; ++i) {
-    CHECK(p.weights[i].n_rows > 0 && p.weights[i].n_rows % 8 == 0);
-    args.parts[i] = {p.weights[i].data, p.weights[i].bias, args.n_stripes};
-    args.n_stripes += p.weights[i].n_rows / 8;
-  }
+  args.weights = weight_parts(p.weights, p.n_weights, 0);
   args.out = p.out;
   args.adds = p.adds;
   with_stripe_type(p.weights[0].type, [&]<Type type>() { run<type>(args, how); });

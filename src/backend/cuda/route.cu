@@ -137,8 +137,8 @@ __device__ __forceinline__ void choose(const Route& p, float* staged, Choice& ch
   __syncthreads();
   rank_experts(p, staged, choice);
   __syncthreads();
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  for (int r = static_cast<int>(threadIdx.x) / kWarp; r < p.n_rows; r += kWarps) {
+  const int lane = lane_index();
+  for (int r = warp_index(); r < p.n_rows; r += kWarps) {
     weigh(p, staged + r * p.n_experts, choice, r, lane);
     if (lane == 0 && p.shared_weights) {
       const float gate = p.shared_gate ? __ldcg(p.scores + r * n_scores + p.n_experts) : 0.0f;
@@ -157,8 +157,8 @@ class Scorer {
       : p_(p),
         dots_(dots),
         squares_(squares),
-        warp_(static_cast<int>(threadIdx.x) / kWarp),
-        lane_(static_cast<int>(threadIdx.x) % kWarp),
+        warp_(warp_index()),
+        lane_(lane_index()),
         expert_(static_cast<int>(blockIdx.x)),
         n_segments_((p.d_model + kSegment - 1) / kSegment) {
 #pragma unroll

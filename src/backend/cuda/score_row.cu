@@ -22,8 +22,7 @@ constexpr int kKept = NormedRow::kKept;
 
 __global__ void __launch_bounds__(kThreads) score_row_kernel(const __grid_constant__ Route p) {
   __shared__ float squares[NormedRow::kMostSegments], dots[kWarps];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp,
-            lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = warp_index(), lane = lane_index();
   const int expert = static_cast<int>(blockIdx.x);
   let_next_kernel_begin();
   NormedRow row(p.x, {p.norm, p.eps}, p.d_model);

@@ -22,8 +22,8 @@ class NormedRow {
         norm_(norm),
         n_cols_(n_cols),
         n_segments_((n_cols + kSegment - 1) / kSegment),
-        warp_(static_cast<int>(threadIdx.x) / kWarp),
-        lane_(static_cast<int>(threadIdx.x) % kWarp) {
+        warp_(warp_index()),
+        lane_(lane_index()) {
 #pragma unroll
     for (int k = 0; k < kKept; ++k) weights_[k] = weight_of(warp_ + kWarps * k);
   }

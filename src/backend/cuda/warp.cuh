@@ -12,6 +12,10 @@ namespace sluice::backend::cuda {
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
+// Of the thread in its block, and in its warp.
+__device__ __forceinline__ int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
+__device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.x) % kWarp; }
+
 __device__ __forceinline__ unsigned warp_max(unsigned v) {
 #if __CUDA_ARCH__ >= 800
   return __reduce_max_sync(kAllLanes, v);

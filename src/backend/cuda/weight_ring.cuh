@@ -17,8 +17,23 @@ constexpr int kLine = 128;
 // A slot that holds n bytes wherever they begin.
 constexpr int slot_bytes(int n) { return (n + kLine - 1) / kLine * kLine + kLine; }
 
+// How large the rings of a block are, each warp with one of its own.
+struct RingSize {
+  int n_slots;
+  int slot_size;
+
+  constexpr int slots_bytes(int n_warps) const { return n_warps * n_slots * slot_size; }
+  constexpr int barriers_bytes(int n_warps) const { return n_warps * n_slots * 8; }
+};
+
 class WeightRing {
  public:
+  // Of a warp among those of a block, whose slots and barriers stand side by side.
+  __device__ __forceinline__ WeightRing(uint8_t* slots, uint8_t* barriers, const RingSize& size,
+                                        int warp)
+      : WeightRing(slots + warp * size.n_slots * size.slot_size, size.slot_size,
+                   reinterpret_cast<uint64_t*>(barriers) + warp * size.n_slots, size.n_slots) {}
+
   // slots: [n_slots] of slot_size bytes each, 128-aligned; barriers: [n_slots].
   __device__ __forceinline__ WeightRing(uint8_t* slots, int slot_size, uint64_t* barriers,
                                         int n_slots)

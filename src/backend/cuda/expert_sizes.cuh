@@ -1,0 +1,62 @@
+// What the launchers of the experts' kernels derive from a shape, for one row and for several:
+// strides of stripes, slots of weights, numbers of groups. Host code.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "backend/cuda/experts.h"
+#include "backend/cuda/stripe_dot.h"
+#include "backend/cuda/weight_ring.cuh"
+
+namespace sluice::backend::cuda {
+
+// Groups of n_rows rows, at most: every routed expert another one, and the shared one.
+inline int most_groups(const ExpertShape& shape, int n_rows) {
+  return n_rows * shape.n_used + (shape.shared_d_ff > 0 ? 1 : 0);
+}
+
+struct GateUpSizes {
+  GateUp p;
+  RowShape shape;
+  int64_t stripe_bytes;
+};
+
+template <Type type>
+GateUpSizes gate_up_sizes(const GateUp& p) {
+  return {p, row_shape(p.shape.d_model),
+          static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_model))};
+}
+
+// A block for each 32 hidden values of each group.
+inline dim3 gate_up_grid(const GateUp& p) {
+  return {static_cast<unsigned>(std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32),
+          static_cast<unsigned>(most_groups(p.shape, p.n_rows))};
+}
+
+struct DownSizes {
+  Down p;
+  RowShape shape;
+  RowShape shared_shape;
+  int64_t stripe_bytes;
+  int64_t shared_stripe_bytes;
+  RingSize ring;
+};
+
+// n_warps of a block take a group each; most_stages: units that a warp asks for ahead.
+template <Type type>
+DownSizes down_sizes(const Down& p, int n_warps, int most_stages) {
+  DownSizes s{};
+  s.p = p;
+  s.shape = row_shape(p.shape.d_ff);
+  s.shared_shape = row_shape(std::max(p.shape.shared_d_ff, 32));
+  s.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_ff));
+  s.shared_stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.shared_d_ff));
+  const int most = std::min(kUnitChunks, std::max(s.shape.n_chunks, s.shared_shape.n_chunks));
+  const int per_warp = (most_groups(p.shape, p.n_rows) + n_warps - 1) / n_warps;
+  s.ring.n_slots = std::min(per_warp * s.shape.n_units(), most_stages);
+  s.ring.slot_size = slot_bytes(static_cast<int>(most * Stripe<type>::chunk_bytes(8)));
+  return s;
+}
+
+}  // namespace sluice::backend::cuda
