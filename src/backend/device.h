@@ -1,5 +1,6 @@
 // What a device offers besides operations (ops.h): memory of three kinds, streams of work and
-// copies, events that order them, and flags. As much as CUDA has and Vulkan can have, nothing more.
+// copies, events that order them, and words that they set. As much as CUDA has and Vulkan can have,
+// nothing more.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,7 +16,7 @@ namespace sluice::backend {
 enum class MemoryKind {
   device,  // where the device's work reads fastest; the host never touches it
   pinned,  // host memory from which copies run at the link's full speed
-  mapped,  // host memory that both sides read and write while work runs: mailboxes, flags, logs
+  mapped,  // host memory that both sides read and write while work runs: mailboxes, words, logs
 };
 
 // A point in the work of a stream.
@@ -25,13 +26,6 @@ class Event {
   virtual bool is_done() const = 0;  // true before it was ever recorded
 };
 
-// A word that a stream sets when its turn comes, and that the device's work reads at any time.
-class Flag {
- public:
-  virtual ~Flag() = default;
-  virtual uint64_t value() const = 0;  // 0 at first
-};
-
 // Work in order, while the host goes on. Calls come from one thread at a time.
 class Stream {
  public:
@@ -39,16 +33,22 @@ class Stream {
 
   // Between host and device, or within either. Both places stay as they are until it is done.
   virtual void copy(std::byte* to, const std::byte* from, uint64_t n_bytes) = 0;
+  virtual void fill(std::byte* to, std::byte value, uint64_t n_bytes) = 0;
+  // A few bytes, which are kept until then: an address, a parameter.
+  virtual void write(std::byte* to, std::span<const std::byte> value) = 0;
+  // In mapped memory; the device's work reads it at any time, the host by Device::read().
+  virtual void set(uint64_t* word, uint64_t value) = 0;
+  // By the host, with the host's memory alone: while it runs, the stream stands.
+  virtual void call(std::function<void()> work) = 0;
 
   // The operations that `work` asks for, as one submission: between them the host is not needed,
   // unless they themselves wait for it.
   virtual void run(std::function<void()> work) = 0;
 
-  virtual void set(Flag& flag, uint64_t value) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;  // what follows here begins after it
 
-  // After a fault the rest of the work is passed over: events are reached, flags stay as they are,
+  // After a fault the rest of the work is passed over: events are reached, words stay as they are,
   // and finish() tells.
   virtual bool has_failed() const = 0;
 
@@ -78,7 +78,9 @@ class Device {
 
   virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;  // named in errors
   virtual std::unique_ptr<Event> make_event() = 0;
-  virtual std::unique_ptr<Flag> make_flag() = 0;
+
+  // What a stream has set a word to; 0 before it ever did.
+  virtual uint64_t read(const uint64_t* word) const = 0;
 };
 
 }  // namespace sluice::backend

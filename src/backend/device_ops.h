@@ -9,10 +9,10 @@
 
 namespace sluice::backend {
 
-// Room for an expert that comes ahead of its layer. The flag names what is there: staged_key().
+// Room for an expert that comes ahead of its layer. A word names what is there: staged_key().
 struct StagedSlot {
   const std::byte* data = nullptr;
-  const Flag* ready = nullptr;
+  const uint64_t* ready = nullptr;
 };
 
 // Never 0. A later step does not take an earlier one's expert for its own.

@@ -30,7 +30,7 @@ void RamOps::experts(const ExpertsView& experts, const ExpertInputView& a,
 const std::byte* RamOps::staged(const LookupView& lookup, int32_t expert) const {
   const uint64_t key = staged_key(lookup.step, lookup.layer, expert);
   for (const StagedSlot& slot : lookup.staged) {
-    if (slot.ready->value() == key) return slot.data;
+    if (device_.read(slot.ready) == key) return slot.data;
   }
   return nullptr;
 }

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <new>
-#include <thread>
 
 #include "base/check.h"
+#include "base/patience.h"
 
 namespace sluice::backend {
 namespace {
@@ -77,9 +77,10 @@ uint32_t Mailbox::post(LayerId layer, std::span<const ExpertPair> pairs,
 }
 
 bool Mailbox::wait(uint32_t number) const {
+  Patience patience;
   while (words().answered.load(std::memory_order_acquire) != number) {
     if (is_aborted()) return false;
-    std::this_thread::yield();
+    patience.wait();
   }
   return true;
 }

@@ -74,12 +74,14 @@ Buffer RamDevice::allocate(MemoryKind kind, uint64_t n_bytes) {
   }
   auto memory = std::make_shared<Buffer>(allocate_host(n_bytes));
   std::byte* const data = memory->data();
-  if (kind != MemoryKind::device) return {data, n_bytes, [memory, taken](std::byte*) {}};
   const std::lock_guard lock(shared_->mutex);
-  shared_->own_blocks[data] = n_bytes;
+  shared_->blocks[data] = {n_bytes, kind};
   return {data, n_bytes, [memory, taken, shared = shared_](std::byte* block) {
             const std::lock_guard release_lock(shared->mutex);
-            shared->own_blocks.erase(block);
+            const auto first = reinterpret_cast<const uint64_t*>(block);
+            const auto last = reinterpret_cast<const uint64_t*>(block + memory->n_bytes());
+            shared->words.erase(shared->words.lower_bound(first), shared->words.lower_bound(last));
+            shared->blocks.erase(block);
           }};
 }
 
@@ -98,7 +100,7 @@ std::unique_ptr<Stream> RamDevice::make_stream(std::string name) {
 
 std::unique_ptr<Event> RamDevice::make_event() { return std::make_unique<RamEvent>(shared_); }
 
-std::unique_ptr<Flag> RamDevice::make_flag() { return std::make_unique<RamFlag>(shared_); }
+uint64_t RamDevice::read(const uint64_t* word) const { return shared_->read(word); }
 
 const RamDeviceOptions& RamDevice::options() const { return shared_->options; }
 
@@ -107,7 +109,9 @@ uint64_t RamDevice::pinned_bytes() const {
   return shared_->n_pinned;
 }
 
-bool RamDevice::owns(std::span<const std::byte> bytes) const { return shared_->owns(bytes); }
+bool RamDevice::owns(std::span<const std::byte> bytes) const {
+  return shared_->is_in(MemoryKind::device, bytes);
+}
 
 double RamDevice::link_free_at() const {
   const std::lock_guard lock(shared_->mutex);

@@ -20,7 +20,9 @@ struct RamDevice::Shared {
 
   // When a copy that could begin at `now` is done, one after another on the link.
   double book_link(double now, uint64_t n_bytes, const std::byte* to);
-  bool owns(std::span<const std::byte> bytes);
+  // Whether all of it was allocated as memory of that kind.
+  bool is_in(MemoryKind kind, std::span<const std::byte> bytes);
+  uint64_t read(const uint64_t* word);
   // As the calling work's stream has reached it; to others, as far as the host has waited.
   double now();
 
@@ -28,9 +30,21 @@ struct RamDevice::Shared {
   std::mutex mutex;
   uint64_t n_device = 0;  // bytes taken
   uint64_t n_pinned = 0;
-  std::map<const std::byte*, uint64_t> own_blocks;  // of the device's memory, and their sizes
-  double link_free_at = 0.0;                        // in seconds of the clock in use
-  double host_seconds = 0.0;                        // virtual time up to which the host has waited
+  struct Block {
+    uint64_t n_bytes;
+    MemoryKind kind;
+  };
+  std::map<const std::byte*, Block> blocks;  // that were allocated, by their beginning
+  // What streams set: how often they were asked to and did, and when the newest value came.
+  struct Word {
+    uint64_t n_asked = 0, n_set = 0;
+    uint64_t value = 0, before = 0;
+    double seconds = 0.0;
+  };
+  std::map<const uint64_t*, Word> words;
+  std::condition_variable word_changed;
+  double link_free_at = 0.0;  // in seconds of the clock in use
+  double host_seconds = 0.0;  // virtual time up to which the host has waited
   int64_t n_copies = 0;
 };
 
@@ -54,35 +68,17 @@ class RamEvent final : public Event {
   uint32_t n_recorded_ = 0;
 };
 
-class RamFlag final : public Flag {
- public:
-  explicit RamFlag(std::shared_ptr<RamDevice::Shared> device) : device_(std::move(device)) {}
-
-  // In virtual time: as it was at the time that the reader's work has reached.
-  uint64_t value() const override;
-
- private:
-  friend class RamStream;
-  struct State {
-    std::mutex mutex;
-    std::condition_variable changed;
-    uint64_t n_set = 0;
-    uint64_t value = 0, before = 0;
-    double seconds = 0.0;  // when it got its value
-  };
-  std::shared_ptr<RamDevice::Shared> device_;
-  std::shared_ptr<State> state_ = std::make_shared<State>();
-  std::atomic<uint64_t> n_asked_ = 0;
-};
-
 class RamStream final : public Stream {
  public:
   RamStream(std::shared_ptr<RamDevice::Shared> device, std::string name);
   ~RamStream() override;
 
   void copy(std::byte* to, const std::byte* from, uint64_t n_bytes) override;
+  void fill(std::byte* to, std::byte value, uint64_t n_bytes) override;
+  void write(std::byte* to, std::span<const std::byte> value) override;
+  void set(uint64_t* word, uint64_t value) override;
+  void call(std::function<void()> work) override;
   void run(std::function<void()> work) override;
-  void set(Flag& flag, uint64_t value) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
   bool has_failed() const override;

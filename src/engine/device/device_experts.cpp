@@ -3,9 +3,9 @@
 #include "engine/device/device_experts.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/error.h"
+#include "base/patience.h"
 
 namespace sluice::engine {
 namespace {
@@ -44,11 +44,10 @@ void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,
   p_.main.run([=, this] { whole_.find(layer, a, routing, x); });
   p_.main.run([=, this] { p_.ops.compute_found(experts_of(p_, layer), a); });
   p_.main.finish();
-  while (p_.mailbox.open_number() != 0) {
+  for (Patience patience; p_.mailbox.open_number() != 0; patience.wait()) {
     if (p_.mailbox.is_aborted()) {
       throw Error(Errc::device, cat("layer ", layer.value, ": the CPU's experts did not come"));
     }
-    std::this_thread::yield();
   }
   p_.main.run([=, this] { p_.ops.add_found(routing, x); });
 }

@@ -3,7 +3,6 @@
 #include "engine/device/expert_copies.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -11,7 +10,7 @@
 namespace sluice::engine {
 namespace {
 
-constexpr int kPoison = 0xff;  // as a scale: not a number
+constexpr std::byte kPoison{0xff};  // as a scale: not a number
 
 }  // namespace
 
@@ -145,10 +144,7 @@ void ExpertCopies::begin(const policy::Move& move, const Nearby& nearby) {
 
 void ExpertCopies::copy(const Pending& pending, const std::byte* nearby) {
   const backend::ExpertLayout& layout = slots_.layout(pending.key.layer);
-  if (options_.poison) {
-    copies_.run(
-        [slot = pending.slot, n_bytes = layout.n_bytes] { std::memset(slot, kPoison, n_bytes); });
-  }
+  if (options_.poison) copies_.fill(pending.slot, kPoison, layout.n_bytes);
   if (nearby) {
     copies_.copy(pending.slot, nearby, layout.n_bytes);
   } else {

@@ -161,7 +161,7 @@ void ExpertRuntime::load_first_experts() {
 }
 
 void ExpertRuntime::set_link_share(float share) {
-  main_->run([to = link_share_, share] { *to = share; });
+  main_->write(reinterpret_cast<std::byte*>(link_share_), std::as_bytes(std::span(&share, 1)));
 }
 
 std::vector<KvCache*> ExpertRuntime::caches() const {
@@ -273,9 +273,8 @@ void ExpertRuntime::run_device_layers(const StepListener& listener) {
   const bool is_narrow = n_rows <= kNarrowRows;
   model::Step step{*ops_, *whole_, rows_.view(*kv_), {}, activations_->view(n_rows)};
   step.kv = kv_layers_;
-  main_->run([from = crossing_.as<float>(), x = step.s.x] {
-    std::copy_n(from, x.n_rows * x.n_cols, x.data);
-  });
+  main_->copy(reinterpret_cast<std::byte*>(step.s.x.data), crossing_.data(),
+              floats(n_rows * step.s.x.n_cols));
   if (is_narrow && options_.cut == StepCut::whole) {
     run_whole(step, listener.on_layer);
   } else {

@@ -35,12 +35,12 @@ std::byte* ExpertSlots::slot(int pool, policy::SlotId slot) const {
 
 void ExpertSlots::publish(policy::ExpertKey key, const std::byte* slot, backend::Stream& main) {
   published_[index(key)] = slot;
-  main.run([this, key, slot] { entry(key) = slot; });
+  main.write(reinterpret_cast<std::byte*>(&table_[index(key)]), std::as_bytes(std::span(&slot, 1)));
 }
 
 void ExpertSlots::clear(backend::Stream& main) {
   std::fill(published_.begin(), published_.end(), nullptr);
-  main.run([this] { std::fill_n(table_, published_.size(), nullptr); });
+  main.fill(reinterpret_cast<std::byte*>(table_), {}, published_.size() * sizeof(*table_));
 }
 
 }  // namespace sluice::engine

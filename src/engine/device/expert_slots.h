@@ -27,8 +27,6 @@ class ExpertSlots {
 
   // By expert of the layer: its slot, or null. In the device's memory.
   const std::byte* const* table(LayerId layer) const { return &table_[index({layer, {}})]; }
-  // The entry of an expert, for the device's own work to write.
-  const std::byte*& entry(policy::ExpertKey key) const { return table_[index(key)]; }
 
   // Writes the entry when the stream's turn comes; the host's own copy of the table is ahead of it.
   void publish(policy::ExpertKey key, const std::byte* slot, backend::Stream& main);

@@ -49,7 +49,8 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
                              DeviceBlock memory, HostExperts& host,
                              const policy::ExpertCache& cache, backend::Stream& copies,
                              int max_rows, const StagingOptions& options)
-    : model_(device_model),
+    : device_(device),
+      model_(device_model),
       host_(host),
       cache_(cache),
       copies_(copies),
@@ -67,26 +68,29 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   const double n_ahead = std::ceil(copy_seconds_ / options.layer_seconds);
   n_ahead_ = n_ahead <= kMostAhead ? static_cast<int>(n_ahead) : 0;
   for (const model::Layer& layer : model_.layers()) layouts_.emplace_back(layer.experts);
-  for (int i = 0; i < sizes.n_slots; ++i) {
-    slots_.push_back(memory_.take(sizes.slot_bytes));
-    flags_.push_back(device.make_flag());
-    views_.push_back({slots_.back(), flags_.back().get()});
-  }
-  keys_.resize(slots_.size(), 0);
-  is_under_way_.resize(slots_.size(), false);
   const int n_used = model_.config().n_experts_used;
-  trust_.resize(static_cast<size_t>(n_used));
-  const auto n_pairs = static_cast<uint64_t>(max_rows) * static_cast<uint64_t>(n_used);
+  const auto n_slots = static_cast<size_t>(sizes.n_slots);
+  const auto n_pairs = static_cast<size_t>(max_rows) * static_cast<size_t>(n_used);
   try {
-    prediction_memory_ = device.allocate(backend::MemoryKind::mapped,
-                                         (2 * n_pairs + static_cast<uint64_t>(max_rows)) * 4);
+    mapped_ = device.allocate(
+        backend::MemoryKind::mapped,
+        n_slots * sizeof(uint64_t) + (2 * n_pairs + static_cast<size_t>(max_rows)) * sizeof(float));
   } catch (const Error&) {
     n_ahead_ = 0;  // so little pinned memory: then nothing comes ahead
     return;
   }
-  auto* const values = prediction_memory_.as<float>();
+  words_ = {mapped_.as<uint64_t>(), n_slots};
+  auto* const values = reinterpret_cast<float*>(words_.data() + n_slots);
   prediction_ = {n_used, reinterpret_cast<int32_t*>(values), values + n_pairs,
                  values + 2 * n_pairs};
+  for (uint64_t& word : words_) {
+    word = 0;
+    slots_.push_back(memory_.take(sizes.slot_bytes));
+    views_.push_back({slots_.back(), &word});
+  }
+  keys_.resize(n_slots, 0);
+  is_under_way_.resize(n_slots, false);
+  trust_.resize(static_cast<size_t>(n_used));
 }
 
 void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_t step,
@@ -141,7 +145,7 @@ uint64_t ExpertStaging::settled_bytes() const {
 
 void ExpertStaging::note_arrivals() {
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!is_under_way_[i] || flags_[i]->value() != keys_[i]) continue;
+    if (!is_under_way_[i] || device_.read(&words_[i]) != keys_[i]) continue;
     is_under_way_[i] = false;
     planner_.arrived(policy::SlotId(static_cast<int32_t>(i)));
   }
@@ -216,7 +220,7 @@ void ExpertStaging::begin_copies(uint64_t max_bytes) {
     keys_[i] = backend::staged_key(step_, copy.key.layer, copy.key.expert.value);
     is_under_way_[i] = true;
     host_.copy(copy.key, layouts_[static_cast<size_t>(copy.key.layer.value)], slots_[i], copies_);
-    copies_.set(*flags_[i], keys_[i]);
+    copies_.set(&words_[i], keys_[i]);
     ++n_copies_;
   }
 }
@@ -224,7 +228,7 @@ void ExpertStaging::begin_copies(uint64_t max_bytes) {
 const std::byte* ExpertStaging::find(policy::ExpertKey key) const {
   const uint64_t wanted = backend::staged_key(step_, key.layer, key.expert.value);
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (keys_[i] == wanted && flags_[i]->value() == wanted) return slots_[i];
+    if (keys_[i] == wanted && device_.read(&words_[i]) == wanted) return slots_[i];
   }
   return nullptr;
 }

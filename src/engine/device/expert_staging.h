@@ -1,6 +1,6 @@
 // Experts that come ahead of their layer. While a layer's experts are computed, the router of a
 // later one is applied to what there is of its input; what it asks for and the device lacks is
-// copied into one of a few staging slots, with a flag that names step, layer and expert behind it.
+// copied into one of a few staging slots, with a word that names step, layer and expert behind it.
 // The lookup takes what is there in time; the rest costs nothing but its bytes.
 //
 // It only uses a link that is idle, only begins what should arrive in time, and with what lookups
@@ -82,6 +82,7 @@ class ExpertStaging {
   uint64_t room_on_link(uint64_t read_bytes) const;
   void begin_copies(uint64_t max_bytes);
 
+  const backend::Device& device_;
   const model::Model& model_;
   HostExperts& host_;
   const policy::ExpertCache& cache_;
@@ -96,7 +97,7 @@ class ExpertStaging {
   DeviceBlock memory_;
   policy::PrefetchPlanner planner_;
   std::vector<std::byte*> slots_;
-  std::vector<std::unique_ptr<backend::Flag>> flags_;
+  std::span<uint64_t> words_;       // by slot: what is there, in mapped memory
   std::vector<uint64_t> keys_;      // of the newest copy into each slot
   std::vector<bool> is_under_way_;  // by slot
   std::vector<backend::StagedSlot> views_;
@@ -104,7 +105,7 @@ class ExpertStaging {
   std::vector<Prediction> predicted_;           // by layer
   std::vector<Trust> trust_;                    // by rank, of those missing
   Trust all_;
-  backend::Buffer prediction_memory_;  // mapped: the device writes, the host reads
+  backend::Buffer mapped_;  // the words, and predictions that the device writes and the host reads
   backend::RoutingView prediction_;
   std::vector<policy::PrefetchCandidate> candidates_;
   LayerId last_layer_;

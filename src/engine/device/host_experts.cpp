@@ -64,7 +64,7 @@ void HostExperts::copy(policy::ExpertKey key, const backend::ExpertLayout& layou
   }
   // The stream's order keeps a place of the ring until it has been copied on.
   std::byte* const ring = ring_[next_++ % ring_.size()].data();
-  copies.run([from, layout, ring] {
+  copies.call([from, layout, ring] {
     std::memcpy(ring, from.gate.data, from.gate.matrix_bytes());
     std::memcpy(ring + layout.up_at, from.up.data, from.up.matrix_bytes());
     std::memcpy(ring + layout.down_at, from.down.data, from.down.matrix_bytes());

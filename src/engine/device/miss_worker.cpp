@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/patience.h"
 
 namespace sluice::engine {
 
@@ -99,10 +100,11 @@ bool MissWorker::wait_for_step() {
 
 void MissWorker::work() {
   while (wait_for_step()) {
+    Patience patience;
     while (in_step_) {
       const auto request = take_request();
       if (!request) {
-        std::this_thread::yield();
+        patience.wait();
         continue;
       }
       std::string fault;
@@ -113,6 +115,7 @@ void MissWorker::work() {
                     e.what(), ")");
       }
       let_go(fault);
+      patience.renew();
     }
   }
 }

@@ -178,23 +178,21 @@ void expect_same_while_shuffled(const OpenModel& model) {
   Placed placed(model, {.share = 1.0});
   uint64_t round = 0;
   const auto n_experts = (*model).config().n_experts;
-  std::vector<const std::byte*> all;
   const auto shuffle = [&] {
     placed.runtime.copies().finish();
-    placed.runtime.main().run([&] {
-      ExpertSlots& slots = placed.runtime.slots();
-      for (int layer = 0; layer < 2; ++layer) {
-        for (int e = 0; e < n_experts; ++e) {
-          const policy::ExpertKey key{LayerId(layer), ExpertId(e)};
-          const bool was_there = placed.runtime.cache().resident(key.layer, key.expert);
-          const bool stays = random_bits(++round, 3) % 2 == 0;
-          slots.entry(key) = was_there && stays
-                                 ? slots.slot(placed.runtime.cache().pool(key.layer),
-                                              placed.runtime.cache().slot(key.layer, key.expert))
-                                 : nullptr;
-        }
+    ExpertSlots& slots = placed.runtime.slots();
+    const policy::ExpertCache& cache = placed.runtime.cache();
+    for (int layer = 0; layer < 2; ++layer) {
+      for (int e = 0; e < n_experts; ++e) {
+        const policy::ExpertKey key{LayerId(layer), ExpertId(e)};
+        const bool stays = random_bits(++round, 3) % 2 == 0;
+        const std::byte* const slot =
+            stays && cache.resident(key.layer, key.expert)
+                ? slots.slot(cache.pool(key.layer), cache.slot(key.layer, key.expert))
+                : nullptr;
+        slots.publish(key, slot, placed.runtime.main());
       }
-    });
+    }
   };
   expect_same_bits(expected, placed.run(text(), 9, shuffle), "shuffled");
   EXPECT_GT(placed.runtime.n_computed_by_host(), 50);
