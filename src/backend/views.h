@@ -71,7 +71,8 @@ struct ConstRowsView {
 // Which two dimensions of a head turn together: (2j, 2j+1), or (j, j + n_rot/2).
 enum class RopePairing { adjacent, halves };
 
-// Pair j of a row at position p turns by p * frequencies[j], and is scaled by magnitude.
+// Pair j of a row at position p turns by p * frequencies[j], and is scaled by magnitude. The host
+// computes the angles for every backend (StepView), so that all turn by the same.
 struct RopeView {
   RopePairing pairing = RopePairing::halves;
   std::span<const float> frequencies;  // [n_rot / 2]; dimensions from n_rot on stay as they are
@@ -94,17 +95,20 @@ struct AttentionView {
   int64_t kv_cols() const { return int64_t{n_kv_heads} * head_dim; }
 };
 
-// The rows of one step: row r continues sequence sequences[r] at position positions[r]. Rows of one
-// sequence stand in order of position. page_table [n_sequences, table_stride] names the page that
-// holds each run of page_tokens positions.
+// The rows of one step, all that varies as data in the backend's memory, so that work which was
+// recorded for one step serves later ones. The first *n_live rows are real: row r continues
+// sequence sequences[r] at position positions[r], and rows of one sequence stand in order of
+// position. The rest is padding: it is finite, keeps nothing and routes nothing. page_table
+// [n_sequences, table_stride] names the page that holds each run of page_tokens positions.
 struct StepView {
-  std::span<const TokenId> tokens;     // [n_rows]
-  std::span<const int32_t> positions;  // [n_rows]
-  std::span<const int32_t> sequences;  // [n_rows]
+  int64_t n_rows = 0;
+  const int32_t* n_live = nullptr;     // [1]
+  const TokenId* tokens = nullptr;     // [n_rows]
+  const int32_t* positions = nullptr;  // [n_rows]
+  const int32_t* sequences = nullptr;  // [n_rows]
+  const float* angles = nullptr;  // [n_rows, n_rot]: of RopeView's pairs, the cos, then the sin
   const int32_t* page_table = nullptr;
   int64_t table_stride = 0;
-
-  int64_t n_rows() const { return static_cast<int64_t>(tokens.size()); }
 };
 
 // One layer's share of the KV cache: pages of [n_kv_heads, page_tokens, head_dim], keys and values

@@ -28,6 +28,7 @@ class Model {
   const Architecture& architecture() const { return *architecture_; }
   const Config& config() const { return config_; }
   std::span<const Layer> layers() const { return layers_; }
+  const backend::RopeView& rope() const { return layers_.front().attention.rope; }  // of all layers
 
   // Every matrix that inputs are multiplied with, so that a copy may take its place. (Rows of the
   // embedding are looked up instead.)

@@ -38,12 +38,11 @@ void Attend::append(const AttendCall& call, int64_t row) const {
   normalise_heads(attention.head_norm, attention.q_norm, attention.n_heads, dim, q);
   normalise_heads(attention.head_norm, attention.k_norm, attention.n_kv_heads, dim, k);
   for (int h = 0; h < attention.n_heads + attention.n_kv_heads; ++h) {  // k stands behind q
-    rope_turn(attention.rope.pairing, angles_.row(row), q + h * dim);
+    rope_turn(attention.rope.pairing, call.angles(row), q + h * dim);
   }
   const int32_t position = call.position(row);
   const int64_t page =
-      step.page_table[step.sequences[static_cast<size_t>(row)] * step.table_stride +
-                      position / kv.page_tokens];
+      step.page_table[step.sequences[row] * step.table_stride + position / kv.page_tokens];
   for (int h = 0; h < attention.n_kv_heads; ++h) {
     const auto slot = static_cast<uint64_t>((page * attention.n_kv_heads + h) * kv.page_tokens +
                                             position % kv.page_tokens);
@@ -56,8 +55,8 @@ void Attend::append(const AttendCall& call, int64_t row) const {
 // Rows of one sequence that stand together, as many as fit into a tile and still leave some for
 // every thread.
 void Attend::divide_into_tiles(const AttendCall& call) {
-  const auto sequence = [&](int64_t r) { return call.step.sequences[static_cast<size_t>(r)]; };
-  const int64_t n_rows = call.qkv.n_rows, n_kv_heads = call.attention.n_kv_heads;
+  const auto sequence = [&](int64_t r) { return call.step.sequences[r]; };
+  const int64_t n_rows = *call.step.n_live, n_kv_heads = call.attention.n_kv_heads;
   const int64_t fair = n_rows * n_kv_heads / (kTilesPerThread * pool_.n_threads());
   const int64_t most =
       std::clamp<int64_t>(kTileQueries / call.group(), 1, std::max<int64_t>(fair, 1));
@@ -104,8 +103,7 @@ void Attend::attend_parts(const AttendCall& call) {
 void Attend::run(RowsView qkv, const AttentionView& attention, const StepView& step,
                  const KvLayerView& kv, RowsView out) {
   const AttendCall call{qkv, attention, step, kv, out};
-  angles_.prepare(attention.rope, step.positions, pool_);
-  pool_.parallel_for(qkv.n_rows, 1, [&](int64_t begin, int64_t end, int) {
+  pool_.parallel_for(*step.n_live, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) append(call, r);
   });
   divide_into_tiles(call);

@@ -34,7 +34,6 @@ class Attend {
   void attend_parts(const AttendCall& call);
 
   ThreadPool& pool_;
-  RopeTable angles_;
   std::vector<TileWorker> workers_;  // of each thread
   std::vector<Tile> tiles_;
   std::vector<Part> parts_;

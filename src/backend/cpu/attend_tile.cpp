@@ -14,7 +14,7 @@ size_t lines(int64_t n_floats) { return static_cast<size_t>((n_floats + 15) / 16
 
 CachedRows cached_rows(const AttendCall& call, const Tile& tile, quant::Type type,
                        const std::byte* data) {
-  const int64_t sequence = call.step.sequences[static_cast<size_t>(tile.first_row)];
+  const int64_t sequence = call.step.sequences[tile.first_row];
   return {type,
           call.attention.head_dim,
           {.data = data,

@@ -35,7 +35,11 @@ struct AttendCall {
   const RowsView& out;
 
   int group() const { return attention.n_heads / attention.n_kv_heads; }
-  int32_t position(int64_t row) const { return step.positions[static_cast<size_t>(row)]; }
+  int32_t position(int64_t row) const { return step.positions[row]; }
+  std::span<const float> angles(int64_t row) const {
+    const size_t n_rot = 2 * attention.rope.frequencies.size();
+    return {step.angles + static_cast<size_t>(row) * n_rot, n_rot};
+  }
   int n_spans(int64_t row) const { return position(row) / kSpanPositions + 1; }
 };
 

@@ -7,8 +7,8 @@
 namespace sluice::backend::cpu {
 
 void CpuOps::embed(const WeightView& table, const StepView& step, RowsView x) {
-  for (int64_t r = 0; r < x.n_rows; ++r) {
-    const TokenId token = step.tokens[static_cast<size_t>(r)];
+  for (int64_t r = 0; r < *step.n_live; ++r) {
+    const TokenId token = step.tokens[r];
     CHECK(token >= 0 && token < table.n_rows);
     quant::decode_row(table.type, table.row(token), {x.row(r), static_cast<size_t>(x.n_cols)});
   }

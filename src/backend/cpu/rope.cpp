@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/rope.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace sluice::backend::cpu {
@@ -45,29 +44,6 @@ void rope_turn(RopePairing pairing, std::span<const float> angles, float* head) 
       other[j] = y.x1;
     }
   }
-}
-
-bool RopeTable::holds(const RopeView& rope, std::span<const int32_t> positions) const {
-  return magnitude_ == rope.magnitude && std::ranges::equal(frequencies_, rope.frequencies) &&
-         std::ranges::equal(positions_, positions);
-}
-
-void RopeTable::prepare(const RopeView& rope, std::span<const int32_t> positions,
-                        ThreadPool& pool) {
-  if (holds(rope, positions)) return;
-  positions_.clear();  // nothing is held until all of it is: memory may run out in between
-  frequencies_.assign(rope.frequencies.begin(), rope.frequencies.end());
-  magnitude_ = rope.magnitude;
-  n_rot_ = 2 * frequencies_.size();
-  angles_.resize(std::max(angles_.size(), positions.size() * n_rot_));
-  constexpr int64_t kRowsAtOnce = 8;  // about 20 us
-  pool.parallel_for(std::ssize(positions), kRowsAtOnce, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) {
-      rope_angles(rope, positions[static_cast<size_t>(r)],
-                  std::span(angles_).subspan(static_cast<size_t>(r) * n_rot_, n_rot_));
-    }
-  });
-  positions_.assign(positions.begin(), positions.end());
 }
 
 }  // namespace sluice::backend::cpu

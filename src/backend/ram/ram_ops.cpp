@@ -71,9 +71,8 @@ void RamOps::read_cache(const AttentionView& attention, const StepView& step,
                          (quant::row_bytes(kv.k_type, attention.head_dim) +
                           quant::row_bytes(kv.v_type, attention.head_dim));
   int64_t n_tokens = 0;  // of each sequence once: rows of a chunk share what they read
-  for (size_t r = 0; r < step.positions.size(); ++r) {
-    const bool is_last =
-        r + 1 == step.positions.size() || step.sequences[r + 1] != step.sequences[r];
+  for (int32_t r = 0; r < *step.n_live; ++r) {
+    const bool is_last = r + 1 == *step.n_live || step.sequences[r + 1] != step.sequences[r];
     if (is_last) n_tokens += step.positions[r] + 1;
   }
   RamDevice::spend(static_cast<double>(token) * static_cast<double>(n_tokens) /

@@ -87,7 +87,7 @@ ExpertRuntime::ExpertRuntime(const model::Model& model, const policy::ModelShape
       copy_stream_(device.make_stream("expert copies")),
       copies_(device, *main_, *copy_stream_, slots_, host_, cache_, options.copies),
       worker_(model, host_threads, mailbox_, options.misses),
-      rows_(options.work.n_sequences) {
+      rows_(options.work.n_sequences, model.rope()) {
   sum_.layers.resize(model.layers().size());
   make_host_part(host_threads);
   make_device_part();

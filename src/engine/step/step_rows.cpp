@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/cpu/rope.h"
 #include "base/check.h"
 
 namespace sluice::engine {
@@ -20,6 +21,12 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
     tokens_.push_back(row.token);
     positions_.push_back(length++);
     sequences_.push_back(row.sequence.value);
+  }
+  n_live_ = static_cast<int32_t>(tokens_.size());
+  const size_t n_rot = 2 * rope_.frequencies.size();
+  angles_.resize(tokens_.size() * n_rot);
+  for (size_t r = 0; r < tokens_.size(); ++r) {
+    backend::cpu::rope_angles(rope_, positions_[r], std::span(angles_).subspan(r * n_rot, n_rot));
   }
   writes_.clear();
   for (size_t s = 0; s < lengths_.size(); ++s) {

@@ -24,7 +24,9 @@ struct StepSize {
 
 class StepRows {
  public:
-  explicit StepRows(int n_sequences) : lengths_(static_cast<size_t>(n_sequences), 0) {}
+  // What `rope` points to outlives it.
+  StepRows(int n_sequences, const backend::RopeView& rope)
+      : rope_(rope), lengths_(static_cast<size_t>(n_sequences), 0) {}
 
   // Appends each row's token to its sequence, for which the caches get pages. Where it throws,
   // take_back() undoes what was done.
@@ -33,7 +35,14 @@ class StepRows {
   void take_back(std::span<KvCache* const> caches);
 
   backend::StepView view(const KvCache& cache) const {
-    return {tokens_, positions_, sequences_, cache.page_table(), cache.table_stride()};
+    return {.n_rows = n_rows(),
+            .n_live = &n_live_,
+            .tokens = tokens_.data(),
+            .positions = positions_.data(),
+            .sequences = sequences_.data(),
+            .angles = angles_.data(),
+            .page_table = cache.page_table(),
+            .table_stride = cache.table_stride()};
   }
   int64_t n_rows() const { return std::ssize(tokens_); }
   StepSize size() const;
@@ -45,11 +54,14 @@ class StepRows {
   void fork(SequenceId from, SequenceId to, int n_tokens, std::span<KvCache* const> caches);
 
  private:
+  backend::RopeView rope_;
   std::vector<int> lengths_;  // by sequence
   std::vector<int> before_;   // the last append
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequences_;
+  int32_t n_live_ = 0;
+  std::vector<float> angles_;
   std::vector<int32_t> logit_rows_;
   std::vector<KvWrite> writes_;
 };

@@ -37,7 +37,7 @@ Stepper::Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, c
       log_(model.config().n_layers, max_rows, model.config().n_experts_used),
       resident_(*ops_, model),
       experts_(resident_, log_, reroute_),
-      rows_(kv.n_sequences) {}
+      rows_(kv.n_sequences, model.rope()) {}
 
 void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
                    const StepListener& listener) {

@@ -84,14 +84,13 @@ class WholeLayer {
         qkv_(n_rows, attention_.view.q_cols() + 2 * attention_.view.kv_cols()),
         attended_(n_rows, attention_.view.q_cols()),
         logits_(n_rows, kLayerVocab),
-        tokens_(static_cast<size_t>(n_rows)),
-        sequences_(static_cast<size_t>(n_rows)) {
+        data_(attention_.view.rope, span_of(0, 0, static_cast<int>(n_rows))) {
     for (int32_t r = 0; r < n_rows; ++r) rows_.push_back(r);
   }
 
   // Asks for no memory of its own.
   void run(Ops& ops) {
-    const StepView step{tokens_, rows_, sequences_, cache_.table(), cache_.stride()};
+    const StepView step = data_.view(cache_);
     const Projection to_model{out_.view(), nullptr};
     std::ranges::copy(x_.values, step_.x.values.begin());
     ops.project_in(x_.view(), norm_, projections_, qkv_.view());
@@ -119,8 +118,8 @@ class WholeLayer {
   std::vector<Projection> projections_{{qkv_weight_.view(), nullptr}};
   ExpertStep step_;
   Rows x_, qkv_, attended_, logits_;
-  std::vector<TokenId> tokens_;
-  std::vector<int32_t> rows_, sequences_;
+  StepData data_;
+  std::vector<int32_t> rows_;
 };
 
 // Every single request for memory fails once: those of the caller and those of the pool's threads.

@@ -194,5 +194,23 @@ TEST(Attend, TakesHeadsOfAnyWidth) {
   }
 }
 
+// Of five rows three are real: the others leave no key behind, and change no row.
+TEST(Attend, KeepsNothingOfPadding) {
+  ThreadPool pool(2);
+  const auto ops = make_cpu_ops(pool);
+  const Attention attention({.head_norm = HeadNorm::per_head});
+  Cache padded(attention, 1, 8, 4, 3), alone(attention, 1, 8, 4, 3);
+  const Rows all = attention.random_qkv(5, 21);
+  const auto run = [&](Cache& cache, int n_rows) {
+    Rows qkv(n_rows, all.n_cols), out(n_rows, attention.view.q_cols());
+    std::copy_n(all.values.begin(), qkv.values.size(), qkv.values.begin());
+    const StepData step(attention.view.rope, span_of(0, 0, n_rows), 3);
+    ops->attend(qkv.view(), attention.view, step.view(cache), cache.view(), out.view());
+    return std::vector(out.values.begin(), out.values.begin() + 3 * out.n_cols);
+  };
+  EXPECT_EQ(run(padded, 5), run(alone, 3));
+  EXPECT_TRUE(std::ranges::equal(padded.keys(), alone.keys()));
+}
+
 }  // namespace
 }  // namespace sluice::backend::test

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "backend/cpu/rope.h"
 #include "backend/ops.h"
 #include "unit/backend/samples.h"
 
@@ -123,22 +124,49 @@ struct StepEntry {
   int position;
 };
 
+// The data of a step of such rows; the first n_live of them are real (-1: all).
+struct StepData {
+  StepData(const RopeView& rope, std::span<const StepEntry> entries, int32_t n = -1)
+      : n_live(n < 0 ? static_cast<int32_t>(entries.size()) : n), tokens(entries.size(), 0) {
+    const size_t n_rot = 2 * rope.frequencies.size();
+    angles.resize(entries.size() * n_rot);
+    for (const StepEntry& e : entries) {
+      cpu::rope_angles(rope, e.position,
+                       std::span(angles).subspan(positions.size() * n_rot, n_rot));
+      positions.push_back(e.position);
+      sequences.push_back(e.sequence);
+    }
+  }
+
+  StepView view(const Cache& cache) const {
+    return {.n_rows = std::ssize(tokens),
+            .n_live = &n_live,
+            .tokens = tokens.data(),
+            .positions = positions.data(),
+            .sequences = sequences.data(),
+            .angles = angles.data(),
+            .page_table = cache.table(),
+            .table_stride = cache.stride()};
+  }
+
+  int32_t n_live;
+  std::vector<TokenId> tokens;
+  std::vector<int32_t> positions, sequences;
+  std::vector<float> angles;
+};
+
 // Runs one step of the given rows; what each wrote goes to outs[sequence] at its position.
 inline void run_step(Ops& ops, const Attention& attention, Cache& cache,
                      std::span<const Rows> sequences, std::span<const StepEntry> entries,
                      std::span<Rows> outs) {
   Rows qkv(std::ssize(entries), sequences[0].n_cols);
   Rows out(qkv.n_rows, attention.view.q_cols());
-  std::vector<int32_t> positions, ids;
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto from = sequences[static_cast<size_t>(entries[i].sequence)].row(entries[i].position);
     std::ranges::copy(from, qkv.view().row(static_cast<int64_t>(i)));
-    positions.push_back(entries[i].position);
-    ids.push_back(entries[i].sequence);
   }
-  const std::vector<TokenId> tokens(entries.size(), 0);
-  ops.attend(qkv.view(), attention.view, {tokens, positions, ids, cache.table(), cache.stride()},
-             cache.view(), out.view());
+  const StepData step(attention.view.rope, entries);
+  ops.attend(qkv.view(), attention.view, step.view(cache), cache.view(), out.view());
   for (size_t i = 0; i < entries.size(); ++i) {
     RowsView to = outs[static_cast<size_t>(entries[i].sequence)].view();
     std::ranges::copy(out.row(static_cast<int64_t>(i)), to.row(entries[i].position));

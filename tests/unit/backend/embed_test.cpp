@@ -17,7 +17,7 @@ TEST(Embed, GivesTheTokensRowsForEveryType) {
   for (const quant::Type type : quant::supported_types()) {
     const Weight table(type, {kCols, kVocab}, 5);
     Rows x(std::ssize(tokens), kCols);
-    ops->embed(table.view(), {.tokens = tokens}, x.view());
+    ops->embed(table.view(), TokenStep(tokens).view(), x.view());
     for (int64_t r = 0; r < x.n_rows; ++r) {
       BoundedRow expected(kCols);
       for (int64_t k = 0; k < kCols; ++k) {
@@ -39,7 +39,7 @@ TEST(Embed, TakesRowsOfAnyLengthThatTheTypeAllows) {
     for (const quant::Type type : {quant::Type::f32, quant::Type::f16, quant::Type::bf16}) {
       const Weight table(type, {n_cols, 3}, 6);
       Rows x(2, n_cols);
-      ops->embed(table.view(), {.tokens = tokens}, x.view());
+      ops->embed(table.view(), TokenStep(tokens).view(), x.view());
       for (int64_t i = 0; i < 2 * n_cols; ++i) {
         const double expected =
             table.at(tokens[static_cast<size_t>(i / n_cols)], i % n_cols).value();
@@ -57,7 +57,8 @@ TEST(EmbedDeathTest, StopsAtATokenOutsideTheTable) {
   Rows x(1, 4);
   for (const TokenId token : {3, -1}) {
     const std::vector<TokenId> tokens = {token};
-    EXPECT_DEATH(ops->embed(table.view(), {.tokens = tokens}, x.view()), "CHECK.*token") << token;
+    EXPECT_DEATH(ops->embed(table.view(), TokenStep(tokens).view(), x.view()), "CHECK.*token")
+        << token;
   }
 }
 

@@ -157,37 +157,5 @@ TEST(Rope, IsToTheBitOneRoundingForEachOperation) {
   }
 }
 
-TEST(RopeTable, HoldsTheAnglesOfTheRowsThatWereAskedForLast) {
-  ThreadPool pool(3);
-  cpu::RopeTable table;
-  std::vector<float> turns = frequencies(16, 10000.0);
-  std::vector<int32_t> positions = {5, 6, 7, 100, 0, 6, 3, 2, 1, 9, 11};
-  float magnitude = 1.0f;
-  const auto check = [&](const std::string& what) {
-    const RopeView rope{RopePairing::halves, turns, magnitude};
-    table.prepare(rope, positions, pool);
-    for (size_t r = 0; r < positions.size(); ++r) {
-      std::vector<float> expected(2 * turns.size());
-      cpu::rope_angles(rope, positions[r], expected);
-      expect_same_bits(expected, table.row(static_cast<int64_t>(r)), what);
-    }
-  };
-  check("first");
-  check("again");
-  positions[3] = 101;
-  check("another position");
-  turns[2] = 0.5f;  // in the same memory
-  check("another frequency");
-  magnitude = 2.0f;
-  check("another magnitude");
-  turns.resize(3);
-  check("fewer frequencies");
-  positions.resize(2);
-  check("fewer rows");
-  positions.assign(40, 12);
-  turns = frequencies(32, 100.0);
-  check("more of both");
-}
-
 }  // namespace
 }  // namespace sluice::backend::test

@@ -53,7 +53,7 @@ TEST(RowsDoNotMeet, InEmbed) {
           std::vector<TokenId> tokens;
           for (const int64_t r : which) tokens.push_back(static_cast<TokenId>(r * 7 % 50));
           Rows x(std::ssize(which), kCols);
-          ops.embed(table.view(), {.tokens = tokens}, x.view());
+          ops.embed(table.view(), TokenStep(tokens).view(), x.view());
           return x;
         },
         name_of(type));

@@ -127,4 +127,16 @@ struct Rows {
 // "Q4_K", for the texts of failures.
 inline std::string name_of(quant::Type type) { return std::string(quant::type_name(type)); }
 
+// The data of a step as Ops::embed needs it.
+struct TokenStep {
+  explicit TokenStep(std::vector<TokenId> t)
+      : tokens(std::move(t)), n_live(static_cast<int32_t>(tokens.size())) {}
+  StepView view() const {
+    return {.n_rows = std::ssize(tokens), .n_live = &n_live, .tokens = tokens.data()};
+  }
+
+  std::vector<TokenId> tokens;
+  int32_t n_live;
+};
+
 }  // namespace sluice::backend::test

@@ -287,7 +287,7 @@ TEST(KvFork, RefusesWithWhatIsMissingAndWhatToDo) {
 TEST(KvFork, AStepThatIsRefusedInTheMiddleLeavesLengthsAndPages) {
   Forked large(2, 40, 0), small(2, 40, 3);
   KvCache* const caches[] = {&large.cache, &small.cache};
-  StepRows rows(2);
+  StepRows rows(2, {});
   rows.append(std::vector<StepRow>(6, StepRow{1, SequenceId(0)}), caches);
   const auto tables = std::pair(large.table(), small.table());
   std::vector<StepRow> mixed(2, StepRow{1, SequenceId(0)});
