@@ -106,7 +106,7 @@ RamStream::~RamStream() {
 double* RamStream::own_seconds() { return this_threads_seconds; }
 
 void RamStream::push(Command command) {
-  if (const double* const own = own_seconds()) command.not_before = *own;
+  if (device_->options.clock == Clock::virtual_time) command.not_before = device_->now();
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(command));

@@ -93,7 +93,7 @@ class RamStream final : public Stream {
   struct Command {
     std::function<void()> call;
     bool runs_after_fault = false;
-    double not_before = 0.0;  // virtual time, where another stream's work asked for it
+    double not_before = 0.0;  // virtual time at which it was asked for
   };
 
   void push(Command command);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "sluice/sluice.h"
+#include "policy/plan/pricing_speed.h"
 #include "unit/engine/run_model.h"
 
 namespace sluice::engine::test {
@@ -132,6 +133,23 @@ TEST_F(DeviceSession, AVirtualClockGivesTheSameTimesInEveryRun) {
   const double slow = seconds(0.01);
   EXPECT_EQ(slow, seconds(0.01));
   EXPECT_GT(slow, 2.0 * seconds(10.0));
+}
+
+// The first step begins when all is loaded, and takes time of its own however short it is.
+TEST_F(DeviceSession, AVirtualClockCountsAShortPrompt) {
+  for (const ExpertPlace moe : {ExpertPlace::cache, ExpertPlace::cpu}) {
+    DeviceOptions d = device(0.4);
+    d.moe = moe;
+    d.sim.is_virtual = true;
+    d.sim.machine.link_gbps = 0.01;  // so that loading takes far longer than the step
+    Session session(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
+    session.append(random_tokens(3, 1));
+    const double first = session.stats().prefill_seconds;
+    EXPECT_GE(first, 2 * policy::kGpuLayerSeconds);
+    session.truncate(0);
+    session.append(random_tokens(3, 1));
+    EXPECT_LE(session.stats().prefill_seconds - first, 1.01 * first) << "as long as it was";
+  }
 }
 
 TEST_F(DeviceSession, RoutingCanBeWatchedAndReplaced) {
