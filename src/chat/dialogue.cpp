@@ -74,7 +74,8 @@ Answer Dialogue::answer(const Prompt& prompt, const AnswerOptions& options,
   if (text.size() > static_cast<size_t>(with_.session.n_ctx())) {
     throw Error(Errc::bad_request, cat("the prompt has ", text.size(),
                                        " tokens and the context holds ", with_.session.n_ctx(),
-                                       "; shorten it (in a chat: /reset) or ask for more with -c"));
+                                       "; shorten it, begin anew, or open the session with a "
+                                       "larger context (sluice run: /reset, -c)"));
   }
   const size_t n_held = keep_common(text);
 

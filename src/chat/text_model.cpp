@@ -27,8 +27,8 @@ text::ChatTemplate read_template(const gguf::Metadata& metadata) {
   if (!metadata.contains(kTemplateKey)) {
     throw Error(Errc::bad_request,
                 cat(metadata.origin(),
-                    " has no chat template, so it cannot chat; give a text to continue, with -p "
-                    "and --raw"));
+                    " has no chat template, so it cannot chat; give it a plain text to continue "
+                    "(sluice run: -p and --raw)"));
   }
   const std::string& source = metadata.get_string(kTemplateKey);
   try {
@@ -36,7 +36,8 @@ text::ChatTemplate read_template(const gguf::Metadata& metadata) {
   } catch (const Error& error) {
     throw Error(error.code(),
                 cat(metadata.origin(), ": ", error.what(),
-                    "; the model cannot chat, but continue a text, with -p and --raw"));
+                    "; the model cannot chat, but continue a plain text (sluice run: -p and "
+                    "--raw)"));
   }
 }
 
