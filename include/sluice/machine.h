@@ -20,6 +20,9 @@ struct MachineRates {
   // read the same memory. Measured on three machines: 0.27, 0.41, 0.96.
   double copy_interference = 0.4;
   double cpu_gops = 0.0;  // 10^9 operations/s of all cores in a prompt; 0: by the number of cores
+  double cpu_kv_gbps = 0.0;  // keys and values that attention reads to decode; 0: as cpu_gbps
+  // The same in a prompt, each of whose tokens reads all before it; 0: that takes no time.
+  double cpu_kv_prompt_gbps = 0.0;
 
   friend bool operator==(const MachineRates&, const MachineRates&) = default;
 };

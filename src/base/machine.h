@@ -13,7 +13,9 @@ inline MachineRates unmeasured_rates() {
           .gpu_gbps = 0.0,
           .handshake_us = 0.0,
           .copy_interference = -1.0,
-          .cpu_gops = 0.0};
+          .cpu_gops = 0.0,
+          .cpu_kv_gbps = 0.0,
+          .cpu_kv_prompt_gbps = 0.0};
 }
 
 // What was measured takes the place of what was assumed; the rest stays.
@@ -25,6 +27,8 @@ inline void use_measured(const MachineRates& measured, Machine& machine) {
   };
   use(measured.cpu_gbps, machine.cpu_gbps, &machine.cpu_source);
   use(measured.cpu_gops, machine.cpu_gops, nullptr);
+  use(measured.cpu_kv_gbps, machine.cpu_kv_gbps, nullptr);
+  use(measured.cpu_kv_prompt_gbps, machine.cpu_kv_prompt_gbps, nullptr);
   use(measured.gpu_gbps, machine.gpu_gbps, &machine.gpu_source);
   use(measured.link_gbps, machine.link_gbps, &machine.gpu_source);
   use(measured.handshake_us, machine.handshake_us, nullptr);

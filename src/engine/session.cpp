@@ -6,6 +6,7 @@
 #include "base/free_memory.h"
 #include "base/thread_pool.h"
 #include "engine/device/device_steps.h"
+#include "engine/machine/session_plan.h"
 #include "engine/step/stepper.h"
 #include "engine/step/text_steps.h"
 #include "engine/woven_weights.h"
@@ -99,14 +100,15 @@ struct Session::Impl {
         text(make_driver(), model->file.metadata().origin(), options.on_routing) {}
 
   std::unique_ptr<engine::StepDriver> make_driver();
+  std::unique_ptr<engine::StepDriver> make_cpu_driver();
   engine::RouteOverride make_reroute();
   void require_valid(std::span<const TokenId> tokens) const;
 
   std::shared_ptr<const Model::Impl> model;  // shared with the Model: the longer-lived keeps it
   SessionOptions options;
   int n_ctx;
+  PlacementInfo placement;  // before `text`, whose driver fills it in
   engine::TextSteps text;
-  PlacementInfo placement;
 };
 
 std::unique_ptr<engine::StepDriver> Session::Impl::make_driver() {
@@ -118,11 +120,29 @@ std::unique_ptr<engine::StepDriver> Session::Impl::make_driver() {
                                        .held_bytes = model->held_bytes,
                                        .reroute = make_reroute()});
   }
-  const engine::KvOptions kv = engine::kv_options({.n_ctx = n_ctx,
-                                                   .k_type = engine::planned_type(options.k_type),
-                                                   .v_type = engine::planned_type(options.v_type)});
-  return std::make_unique<engine::Stepper>(model->model, backend::make_cpu_ops(*model->pool), kv,
-                                           std::min(options.prefill_chunk, n_ctx), make_reroute());
+  return make_cpu_driver();
+}
+
+// Nothing keeps a session on the CPU from running: memory that is short makes it slow. Mapped
+// weights need none that is free.
+std::unique_ptr<engine::StepDriver> Session::Impl::make_cpu_driver() {
+  SessionOptions on_cpu = options;
+  on_cpu.device = {};
+  on_cpu.device.machine_path = options.device.machine_path;
+  const bool is_copied = model->held_bytes > 0;
+  const engine::SessionPlan plan =
+      engine::plan_session({.file = model->file,
+                            .options = on_cpu,
+                            .n_threads = model->pool->n_threads(),
+                            .held_bytes = is_copied ? model->held_bytes : model->info.file_bytes,
+                            .must_fit = false});
+  placement.predicted_decode = plan.plan().forecast().speed.decode;
+  placement.predicted_prefill = plan.plan().forecast().speed.prefill;
+  placement.warnings = plan.warnings;
+  const policy::Workload& work = plan.plan().work;
+  return std::make_unique<engine::Stepper>(model->model, backend::make_cpu_ops(*model->pool),
+                                           engine::kv_options(work), work.max_rows(),
+                                           make_reroute());
 }
 
 engine::RouteOverride Session::Impl::make_reroute() {
@@ -217,6 +237,7 @@ int Session::n_ctx() const { return impl_->n_ctx; }
 const Stats& Session::stats() const { return impl_->text.stats(); }
 
 const PlacementInfo& Session::placement() const {
+  if (impl_->options.device.kind == DeviceKind::cpu) return impl_->placement;
   return impl_->placement = impl_->text.driver().placement();
 }
 

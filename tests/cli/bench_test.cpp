@@ -120,8 +120,9 @@ TEST(Bench, SaysWhetherPagesWereColdOrWarm) {
 TEST(Bench, PrintsATableForPeopleAndOneInMarkdown) {
   const Args flags = {"-p", "16", "-n", "4", "-d", "0", "-r", "1", "-t", "1"};
   const std::string table = output_of(Args{"bench"} + flags);
-  for (const char* part : {"demo-attn.gguf", "pages ", "1 threads on", "GB/s (", "TOPS (",
-                           "2.80 MiB of weights", "prefill 16", "decode 4", "% of reads"}) {
+  for (const char* part :
+       {"demo-attn.gguf", "pages ", "1 threads on", "GB/s (", "TOPS (", "2.80 MiB of weights",
+        "prefill 16", "decode 4", "% of reads", "predicted"}) {
     EXPECT_NE(table.find(part), std::string::npos) << part << " is not in\n" << table;
   }
   std::vector<std::string> rows = lines_of(output_of(Args{"bench", "--md"} + flags));
@@ -134,6 +135,37 @@ TEST(Bench, PrintsATableForPeopleAndOneInMarkdown) {
   EXPECT_TRUE(rows[1].starts_with("| --- | ---: |")) << rows[1];
   EXPECT_TRUE(rows[2].starts_with("| prefill 16 | 0 | 1 | ")) << rows[2];
   EXPECT_TRUE(rows[3].starts_with("| decode 4 | 0 | 1 | ")) << rows[3];
+}
+
+// The first run finds nothing measured and says so; what it measures, the next one and `plan` know.
+TEST(Bench, KeepsItsRatesAndPredictsWithThoseOfBefore) {
+  const TempDir dir;
+  const std::string model =  // smaller ones tell nothing, and are not kept
+      make_model(dir / "m.gguf", {{"--experts", "64"}, {"--d-ff", "512"}});
+  ProcessOptions options;
+  options.environment = {{"XDG_CACHE_HOME", dir.path()}};
+  const auto json_of = [&](const Args& args) {
+    const Outcome outcome = run_sluice(args + Args{"-m", model, "--json"}, options);
+    EXPECT_TRUE(succeeded(outcome));
+    return Json::parse(outcome.out);
+  };
+  const Args bench_args = {"bench", "-p", "0", "-n", "4", "-d", "0", "-r", "1"};
+  const auto run_of = [&] { return json_of(bench_args).at("runs").at(0); };
+  const Json first = run_of(), second = run_of();
+  const auto predicted_by = [](const Json& run) {
+    return run.at("predicted_by").get<std::string>();
+  };
+  EXPECT_NE(predicted_by(first).find("nothing was measured here yet"), std::string::npos);
+  EXPECT_NE(predicted_by(second).find("(measured)"), std::string::npos) << second;
+  const double measured = first.at("tests").at(0).at("tokens_per_second").at("median");
+  EXPECT_NEAR(second.at("tests").at(0).at("predicted_tokens_per_second"), measured,
+              1e-3 * measured);
+  const Json plan = json_of({"plan"});
+  EXPECT_EQ(plan.at("hardware").at("cpu_source"), "measured");
+  const double again = second.at("tests").at(0).at("tokens_per_second").at("median");
+  const Json& on_cpu = plan.at("modes").at(4);
+  EXPECT_NEAR(on_cpu.at("decode_tokens_per_second_at_start"), again, 0.05 * again)
+      << "but for the few tokens before";
 }
 
 TEST(Bench, LeavesOutDefaultsThatDoNotFitTheModel) {

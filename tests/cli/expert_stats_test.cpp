@@ -111,7 +111,8 @@ TEST_F(ExpertStats, AreATableOnStderr) {
   ASSERT_TRUE(succeeded(outcome));
   EXPECT_EQ(outcome.out, output_of(run_args({})));
   for (const char* part : {"expert cache on ", "6 of 24 experts", "tokens in ", "hits %",
-                           "link MB/tok", "\n      2 ", "\n    all ", "cache: "}) {
+                           "by the locality of routing, assumed", "link MB/tok", "\n      2 ",
+                           "\n    all ", "cache: "}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " is not in\n" << outcome.err;
   }
   const Outcome cpu = run_sluice(run_args({"--expert-stats"}));
@@ -130,7 +131,8 @@ TEST_F(ExpertStats, StandInABenchmarkBesideWhatWasPredicted) {
             placement.at("predicted_decode"));
   EXPECT_FALSE(report.contains("route_trace"));
   const std::string table = output_of(bench_args(kSixSlots));
-  for (const std::string part : {"predicted", "expert cache on "}) {
+  for (const std::string part :
+       {"predicted by the locality of routing, assumed", "expert cache on "}) {
     EXPECT_NE(table.find(part), std::string::npos) << part << " is not in\n" << table;
   }
   EXPECT_FALSE(Json::parse(output_of(bench_args({"--json"})))["runs"][0].contains("experts"));

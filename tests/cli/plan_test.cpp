@@ -138,10 +138,19 @@ TEST_F(PlanOfQwen3, PrintsATableOfOneScreen) {
                            "48 of 48 trunk layers on the GPU", "context 4096", "room for experts",
                            "2.53 MiB for 24 layers", "registered in place", "> expert cache",
                            "all resident           needs 18.1 GiB", "GPU experts, streamed ",
+                           "2048 tokens into a text; expert cache at its start: decode ",
                            "Why: ", "no step was measured"}) {
     EXPECT_NE(table.find(part), std::string::npos) << part << " is not in\n" << table;
   }
   EXPECT_LT(std::ranges::count(table, '\n'), 40);
+}
+
+TEST_F(PlanOfQwen3, SaysHowDeepInATextItsSpeedsHold) {
+  const Json deep = plan({"--hw", "cpu+64g-ddr5"});
+  EXPECT_EQ(deep.at("forecast_depth"), 2048);
+  const Json& mode = deep.at("modes").at(4);
+  EXPECT_GT(mode.at("decode_tokens_per_second_at_start"), mode.at("decode_tokens_per_second"));
+  EXPECT_EQ(plan({"--hw", "cpu+64g-ddr5", "-c", "100"}).at("forecast_depth"), 100);
 }
 
 TEST_F(PlanOfQwen3, IsForThisMachineUnlessAnotherIsDescribed) {

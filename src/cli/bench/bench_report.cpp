@@ -93,18 +93,17 @@ Json test_json(const BenchReport& report, const BenchRun& run, const BenchTest& 
   const bool is_decode = test.kind == BenchKind::decode;
   json[is_decode ? "bytes_per_token" : "multiply_adds_per_token"] = use.per_token;
   json[is_decode ? "gbps" : "tops"] = use.per_second / (is_decode ? kGiga : kTera);
-  if (run.on_device()) {
-    json["predicted_tokens_per_second"] = run.predicted(test.kind);
-  } else {
-    json[is_decode ? "share_of_read" : "share_of_int8"] = use.share;
-  }
+  json["predicted_tokens_per_second"] = test.predicted;
+  if (!run.on_device()) json[is_decode ? "share_of_read" : "share_of_int8"] = use.share;
   return json;
 }
 
 Json run_json(const BenchReport& report, const BenchRun& run) {
   Json tests = Json::array();
   for (const BenchTest& test : run.tests) tests.push_back(test_json(report, run, test));
-  Json json = {{"n_threads", run.n_threads()}, {"tests", std::move(tests)}};
+  Json json = {{"n_threads", run.n_threads()},
+               {"predicted_by", run.predicted_by},
+               {"tests", std::move(tests)}};
   if (run.on_device()) {
     json["experts"] = expert_stats_json(run.placement, run.experts);
   } else {
@@ -155,30 +154,32 @@ std::string cost_line(const BenchReport& report) {
 
 using Row = std::vector<std::string>;
 
-// On a device the most that this machine can do says nothing; what was planned does.
+// On a device the most that this machine can do says nothing.
 Row header_of(const BenchReport& report) {
-  const bool on_device = report.runs.front().on_device();
-  return {"test",     "depth",  "threads",
-          "tokens/s", "median", "min..max",
-          "/token",   "rate",   on_device ? "predicted" : "of the most"};
+  Row row = {"test",     "depth",     "threads", "tokens/s", "median",
+             "min..max", "predicted", "/token",  "rate"};
+  if (!report.runs.front().on_device()) row.push_back("of the most");
+  return row;
 }
 
 Row row_of(const BenchReport& report, const BenchRun& run, const BenchTest& test) {
   const Summary rate = summary_of(test);
   const Use use = use_of(report, run, test, rate.median);
   const bool decode = test.kind == BenchKind::decode;
-  return {cat(kind_name(test.kind), " ", test.n_tokens),
-          cat(test.depth),
-          cat(run.n_threads()),
-          text("%.1f ± %.1f", rate.mean, rate.deviation),
-          text("%.1f", rate.median),
-          text("%.1f..%.1f", rate.min, rate.max),
-          text(decode ? "%.1f MB" : "%.1f M mul-add", use.per_token / 1e6),
-          decode ? text("%.1f GB/s", use.per_second / kGiga)
-                 : text("%.3f TOPS", use.per_second / kTera),
-          run.on_device()
-              ? text("%.1f", run.predicted(test.kind))
-              : text(decode ? "%.0f %% of reads" : "%.0f %% of int8", 100.0 * use.share)};
+  Row row = {cat(kind_name(test.kind), " ", test.n_tokens),
+             cat(test.depth),
+             cat(run.n_threads()),
+             text("%.1f ± %.1f", rate.mean, rate.deviation),
+             text("%.1f", rate.median),
+             text("%.1f..%.1f", rate.min, rate.max),
+             text("%.1f", test.predicted),
+             text(decode ? "%.1f MB" : "%.1f M mul-add", use.per_token / 1e6),
+             decode ? text("%.1f GB/s", use.per_second / kGiga)
+                    : text("%.3f TOPS", use.per_second / kTera)};
+  if (!run.on_device()) {
+    row.push_back(text(decode ? "%.0f %% of reads" : "%.0f %% of int8", 100.0 * use.share));
+  }
+  return row;
 }
 
 std::vector<Row> rows_of(const BenchReport& report) {
@@ -199,8 +200,10 @@ void print_lines(const BenchReport& report, const char* end) {
   std::printf("%s%s\n", head_line(report).c_str(), end);
   for (const BenchRun& run : report.runs) {
     std::printf("%s%s\n", machine_line(report, run).c_str(), end);
-    if (!run.on_device()) continue;
-    std::printf("%s; %s%s\n", describe(run.placement).c_str(), run.placement.reason.c_str(), end);
+    if (run.on_device()) {
+      std::printf("%s; %s%s\n", describe(run.placement).c_str(), run.placement.reason.c_str(), end);
+    }
+    std::printf("predicted by %s%s\n", run.predicted_by.c_str(), end);
   }
   if (!report.route_trace.empty()) {
     std::printf("routing from %s (%zu steps), not the model's own%s\n",

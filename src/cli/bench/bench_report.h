@@ -21,6 +21,7 @@ struct BenchTest {
   int n_tokens = 0;
   int depth = 0;                // tokens in the context before
   std::vector<double> seconds;  // of each repeat
+  double predicted = 0.0;       // tokens/s, by what was known before
 };
 
 // What the threads of a run can do at most.
@@ -40,10 +41,9 @@ struct BenchRun {
   PlacementInfo placement;  // without a mode where there is no device
   ExpertStats experts;      // of all tests
 
+  std::string predicted_by;  // for people: what the predictions rest on
+
   bool on_device() const { return !placement.mode.empty(); }
-  double predicted(BenchKind kind) const {  // tokens/s
-    return kind == BenchKind::decode ? placement.predicted_decode : placement.predicted_prefill;
-  }
   int n_threads() const { return before.n_threads; }
   double read_bytes() const { return std::max(before.read_bytes, after.read_bytes); }
   double int8_ops() const { return std::max(before.int8_ops, after.int8_ops); }

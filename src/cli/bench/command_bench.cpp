@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "cli/bench/bench_keep.h"
 #include "cli/bench/bench_pages.h"
+#include "cli/bench/bench_rates.h"
 #include "cli/bench/bench_runner.h"
 #include "cli/bench/route_trace.h"
 #include "cli/command.h"
@@ -116,6 +116,19 @@ std::optional<RouteTrace> take_route_trace(const BenchFlags& flags, BenchReport&
   return trace;
 }
 
+// A device's session predicts one depth alone.
+void add_predictions(const BenchForecast& on_cpu, BenchRun& run) {
+  const PlacementInfo& placement = run.placement;
+  for (size_t i = 0; i < run.tests.size(); ++i) {
+    const bool decode = run.tests[i].kind == BenchKind::decode;
+    run.tests[i].predicted = !run.on_device() ? on_cpu.tokens_per_second[i]
+                             : decode         ? placement.predicted_decode
+                                              : placement.predicted_prefill;
+  }
+  run.predicted_by = run.on_device() ? cat("the locality of routing, ", placement.locality)
+                                     : cat("what was known before this run: ", on_cpu.rates);
+}
+
 BenchReport measure(const BenchFlags& flags) {
   if (flags.threads.values.size() > 1 && (flags.experts.table || !flags.experts.json.empty())) {
     throw Error(Errc::bad_request,
@@ -130,6 +143,7 @@ BenchReport measure(const BenchFlags& flags) {
                      .was_dropped = flags.cold};
   BenchPlan plan{.n_repeats = flags.n_repeats, .seed = flags.seed};
   policy::ModelShape shape;
+  std::vector<BenchForecast> forecasts;  // by the number of threads
   {
     const gguf::ModelFile file = gguf::ModelFile::open(report.path);
     shape = model_file::read_shape(file);
@@ -140,6 +154,9 @@ BenchReport measure(const BenchFlags& flags) {
     const std::vector<std::string> paths = file.paths();
     if (flags.cold) drop_from_cache(paths);
     report.cached_share = cached_share(paths);
+    for (const int n_threads : flags.threads.values) {
+      forecasts.push_back(forecast_tests(file, plan, n_threads));
+    }
   }
   const std::optional<RouteTrace> route = take_route_trace(flags, report);
   if (route) {
@@ -158,6 +175,7 @@ BenchReport measure(const BenchFlags& flags) {
       report.model = model.info();
       return model;
     }));
+    add_predictions(forecasts[report.runs.size() - 1], report.runs.back());
   }
   watch.finish(stderr, report.runs.back().placement, report.runs.back().experts);
   keep_rates(report, shape);

@@ -87,6 +87,7 @@ Json placement_json(const PlacementInfo& placement) {
           {"prefetches", placement.prefetches},
           {"predicted_decode", placement.predicted_decode},
           {"predicted_prefill", placement.predicted_prefill},
+          {"locality", placement.locality},
           {"warnings", placement.warnings}};
 }
 
@@ -110,6 +111,10 @@ Json expert_stats_json(const PlacementInfo& placement, const ExpertStats& stats)
 
 void print_expert_stats(std::FILE* to, const PlacementInfo& placement, const ExpertStats& stats) {
   std::fprintf(to, "experts: %s\n", describe(placement).c_str());
+  if (!placement.mode.empty()) {
+    std::fprintf(to, "  predicted %.1f tokens/s of decode, by the locality of routing, %s\n",
+                 placement.predicted_decode, placement.locality.c_str());
+  }
   if (stats.layers.empty()) return;
   if (stats.n_tokens > 0) print_layers(to, stats);
   print_copies(to, stats);

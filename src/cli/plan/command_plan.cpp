@@ -43,6 +43,7 @@ void run(const PlanFlags& flags) {
   const engine::SessionPlan plan = engine::plan_session({.file = file,
                                                          .options = options,
                                                          .n_threads = flags.model.n_threads,
+                                                         .weights = flags.model.weights,
                                                          .n_sequences = flags.n_sequences,
                                                          .may_quantise_kv = flags.may_quantise_kv,
                                                          .mtp = flags.mtp});

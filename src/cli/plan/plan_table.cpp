@@ -57,6 +57,8 @@ Json hardware_json(const Machine& h) {
           {"link_gbps", h.link_gbps},
           {"cpu_gbps", h.cpu_gbps},
           {"cpu_gops", h.cpu_gops},
+          {"cpu_kv_gbps", h.cpu_kv_gbps},
+          {"cpu_kv_prompt_gbps", h.cpu_kv_prompt_gbps},
           {"handshake_us", h.handshake_us},
           {"copy_interference", h.copy_interference},
           {"n_cores", h.n_cores},
@@ -98,6 +100,8 @@ Json forecasts_json(const PlannedModel& model, const Plan& plan) {
     if (f.speed.decode > 0.0) {
       mode["decode_tokens_per_second"] = f.speed.decode;
       mode["prefill_tokens_per_second"] = f.speed.prefill;
+      mode["decode_tokens_per_second_at_start"] = f.at_start.decode;
+      mode["prefill_tokens_per_second_at_start"] = f.at_start.prefill;
       if (const double measured = measured_decode(model, f.mode); measured > 0.0) {
         mode["measured_decode_tokens_per_second"] = measured;
       }
@@ -144,7 +148,7 @@ void print_head(const PlannedModel& model) {
   } else {
     std::printf("  GPU   none (describe one with --hw)\n");
   }
-  std::printf("  CPU   %d cores, %.3g GB/s (%s)\n", h.n_cores, h.cpu_gbps, h.cpu_source.c_str());
+  std::printf("  CPU   %s\n", describe_cpu(h).c_str());
   std::printf("  RAM   %s (%s)\n", format_bytes(h.ram_free).c_str(), h.ram_source.c_str());
 }
 
@@ -187,9 +191,24 @@ void print_forecasts(const PlannedModel& model, const Plan& plan) {
     if (measured > 0.0) std::printf(" %13.1f", measured);
     std::printf("\n");
   }
+  const policy::Speed& start = plan.forecast().at_start;
+  std::printf("    as fast %d tokens into a text; %s at its start: decode %.1f, prefill %.0f t/s\n",
+              plan.work.forecast_depth(), std::string(policy::mode_name(plan.mode)).c_str(),
+              start.decode, start.prefill);
 }
 
 }  // namespace
+
+std::string describe_cpu(const Machine& machine) {
+  char rates[96];
+  const int n =
+      std::snprintf(rates, sizeof(rates), "%d cores, %.3g GB/s", machine.n_cores, machine.cpu_gbps);
+  if (machine.cpu_kv_gbps > 0.0) {
+    std::snprintf(rates + n, sizeof(rates) - static_cast<size_t>(n), ", keys and values %.3g GB/s",
+                  machine.cpu_kv_gbps);
+  }
+  return cat(rates, " (", machine.cpu_source, ")");
+}
 
 Json plan_json(const PlannedModel& model) {
   const Plan& plan = model.session.plan();
@@ -211,6 +230,7 @@ Json plan_json(const PlannedModel& model) {
           {"n_gpu_layers", plan.n_gpu_layers},
           {"link_share", plan.link_share},
           {"locality", model.session.locality_source},
+          {"forecast_depth", plan.work.forecast_depth()},
           {"vram", std::move(vram)},
           {"host", std::move(host)},
           {"experts", slots_json(plan)},

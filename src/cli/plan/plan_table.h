@@ -16,6 +16,9 @@ struct PlannedModel {
   const engine::SessionPlan& session;
 };
 
+// "16 cores, 62 GB/s (measured)"
+std::string describe_cpu(const Machine& machine);
+
 Json plan_json(const PlannedModel& model);
 
 void print_plan(const PlannedModel& model);

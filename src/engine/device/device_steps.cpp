@@ -131,11 +131,13 @@ void DeviceSteps::measure_and_plan() {
       warn(keep_measured(path, record.devices.back()));
     }
   }
-  session_ = plan_session({.file = request_.file,
-                           .options = request_.options,
-                           .n_threads = n_threads(),
-                           .held_bytes = request_.held_bytes,
-                           .record = path.empty() ? nullptr : &record});
+  session_ = plan_session(
+      {.file = request_.file,
+       .options = request_.options,
+       .n_threads = n_threads(),
+       .held_bytes = request_.held_bytes,
+       .weights = request_.held_bytes > 0 ? WeightMemory::copied : WeightMemory::mapped,
+       .record = path.empty() ? nullptr : &record});
   for (const std::string& warning : session_.warnings) warn(warning);
   if (session_.needs_trials() && (!path.empty() || wishes().sim.is_virtual)) try_ways(path);
 }

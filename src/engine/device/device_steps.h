@@ -11,9 +11,6 @@
 
 namespace sluice::engine {
 
-// The public names are the planner's, in its order.
-inline policy::KvType planned_type(KvType type) { return static_cast<policy::KvType>(type); }
-
 // What carries out a plan; which experts stay is up to the policy.
 ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::ModelShape& shape,
                                      const Machine& hardware, policy::PolicyKind policy);

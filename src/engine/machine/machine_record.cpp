@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t kMaxBytes = kMiB;
 constexpr size_t kMaxNameBytes = 200;
-constexpr std::string_view kFirstLine = "sluice-machine 2";
-constexpr std::string_view kOlderLine = "sluice-machine 1";  // had one device alone
+constexpr std::string_view kFirstLine = "sluice-machine 3";
+constexpr std::string_view kOlderLines[] = {"sluice-machine 1\n", "sluice-machine 2\n"};
 constexpr std::string_view kLastLine = "end";
 constexpr double kMostTokensPerSecond = 1e6;
 
@@ -32,11 +32,13 @@ struct Rate {
 };
 constexpr std::array kRates = {
     Rate{"link_gbps", &MachineRates::link_gbps, 1e5},
-    Rate{"cpu_gbps", &MachineRates::cpu_gbps, 1e5},
+    Rate{"cpu_gbps", &MachineRates::cpu_gbps, 1e6},
     Rate{"gpu_gbps", &MachineRates::gpu_gbps, 1e5},
     Rate{"handshake_us", &MachineRates::handshake_us, 1e6},
     Rate{"copy_interference", &MachineRates::copy_interference, 10.0},
     Rate{"cpu_gops", &MachineRates::cpu_gops, 1e8},
+    Rate{"cpu_kv_gbps", &MachineRates::cpu_kv_gbps, 1e6},
+    Rate{"cpu_kv_prompt_gbps", &MachineRates::cpu_kv_prompt_gbps, 1e6},
 };
 
 [[noreturn]] void fail(std::string_view line, const std::string& expected) {
@@ -105,34 +107,26 @@ double take_number(std::string_view& text, double most, std::string_view what) {
   return *number;
 }
 
-int take_threads(std::string_view& text, std::string_view what) {
-  return static_cast<int>(take_number(text, kMostThreads, what));
-}
+// "2 RAM device, 8 GiB", or a model's key instead, and the lines of its rates.
+struct NamedRates {
+  int n_threads = 0;
+  std::string name;
+  MachineRates rates = unmeasured_rates();
+};
 
-// "2 RAM device, 8 GiB", and the lines of its rates.
-DeviceRates parse_device(std::string_view text, Lines& lines) {
-  DeviceRates device;
-  device.n_threads = take_threads(text, "a device's threads and name");
-  device.device = text;
+NamedRates parse_rates(std::string_view text, Lines& lines) {
+  NamedRates of;
+  of.n_threads =
+      static_cast<int>(take_number(text, kMostThreads, "a number of threads and a name"));
+  of.name = text;
   for (const auto& [key, member, most] : kRates) {
     const auto value = lines.take(key);
     if (!value) continue;
     const auto number = parse_number(*value, most);
     if (!number) fail(*value, cat("for ", key, " a number from 0 to ", most));
-    device.rates.*member = *number;
+    of.rates.*member = *number;
   }
-  return device;
-}
-
-// "8.5 120 2 Qwen3 30B, 18632 bytes"
-ModelRates parse_model(std::string_view text) {
-  constexpr std::string_view kWhat = "a model's GB/s, operations/s, threads and name";
-  ModelRates model;
-  model.cpu_gbps = take_number(text, 1e5, kWhat);
-  model.cpu_gops = take_number(text, 1e8, kWhat);
-  model.n_threads = take_threads(text, kWhat);
-  model.model_key = text;
-  return model;
+  return of;
 }
 
 // "12.5 cache Qwen3 30B, 18632 bytes, ..."
@@ -154,9 +148,13 @@ MachineRecord parse(std::string_view text) {
   if (!host) fail(lines.line(), "'host' and its value");
   record.host = *host;
   while (const auto value = lines.take("device")) {
-    record.devices.push_back(parse_device(*value, lines));
+    const auto [n_threads, name, rates] = parse_rates(*value, lines);
+    record.devices.push_back({name, n_threads, rates});
   }
-  while (const auto value = lines.take("model")) record.models.push_back(parse_model(*value));
+  while (const auto value = lines.take("model")) {
+    const auto [n_threads, key, rates] = parse_rates(*value, lines);
+    record.models.push_back({key, n_threads, rates});
+  }
   while (const auto value = lines.take("trial")) record.trials.push_back(parse_trial(*value));
   if (lines.line() != kLastLine || !lines.is_at_end()) {
     fail(lines.line(), cat("a device, a model, a trial, or '", kLastLine, "' last"));
@@ -168,12 +166,12 @@ bool is_one_line(std::string_view text) {
   return !text.empty() && text.find('\n') == std::string_view::npos;
 }
 
-std::string text_of(const DeviceRates& device) {
-  CHECK(is_one_line(device.device));
-  std::string text = cat("device ", device.n_threads, " ", device.device, "\n");
+std::string text_of(std::string_view what, const NamedRates& of) {
+  CHECK(is_one_line(of.name));
+  std::string text = cat(what, " ", of.n_threads, " ", of.name, "\n");
   const MachineRates unknown = unmeasured_rates();
   for (const auto& [key, member, most] : kRates) {
-    const double rate = device.rates.*member;
+    const double rate = of.rates.*member;
     if (rate != unknown.*member) text += cat(key, " ", digits_of(rate), "\n");
   }
   return text;
@@ -182,11 +180,11 @@ std::string text_of(const DeviceRates& device) {
 std::string text_of(const MachineRecord& record) {
   CHECK(is_one_line(record.host));
   std::string text = cat(kFirstLine, "\nhost ", record.host, "\n");
-  for (const DeviceRates& device : record.devices) text += text_of(device);
-  for (const auto& [key, n_threads, cpu_gbps, cpu_gops] : record.models) {
-    CHECK(is_one_line(key));
-    text += cat("model ", digits_of(cpu_gbps), " ", digits_of(cpu_gops), " ", n_threads, " ", key,
-                "\n");
+  for (const auto& [name, n_threads, rates] : record.devices) {
+    text += text_of("device", {n_threads, name, rates});
+  }
+  for (const auto& [key, n_threads, rates] : record.models) {
+    text += text_of("model", {n_threads, key, rates});
   }
   for (const auto& [key, mode, tokens_per_second] : record.trials) {
     CHECK(is_one_line(key) && is_one_line(mode) && mode.find(' ') == std::string::npos);
@@ -252,7 +250,9 @@ MachineRecord MachineRecord::load(const std::string& path, std::string* warning)
   MachineRecord record = of_this_machine();
   const auto parse_bytes = [&](std::span<const std::byte> bytes) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (text.starts_with(cat(kOlderLine, "\n"))) return;  // replaced by the next save
+    const bool is_older =
+        std::ranges::any_of(kOlderLines, [&](auto line) { return text.starts_with(line); });
+    if (is_older) return;  // replaced by the next save
     MachineRecord loaded = parse(text);
     if (loaded.host == record.host) record = std::move(loaded);
   };

@@ -3,12 +3,12 @@
 // ran in the modes that were tried.
 //
 // Format: text, each line a key and its value:
-//   sluice-machine 2                                   the format and its version
+//   sluice-machine 3                the format and its version
 //   host <base/machine_fingerprint.h>
-//   device <threads> <name>                            any number of them; each is followed by
-//   link_gbps <number>                                 the rates that are known, in this order
-//   model <cpu_gbps> <cpu_gops> <threads> <model key>  any number of them, the newest last
-//   trial <tokens/s> <mode> <key>                      any number of them
+//   device <threads> <name>         any number of them; each is followed by
+//   link_gbps <number>              the rates that are known, in the order of MachineRates
+//   model <threads> <model key>     any number of them, with rates as above; the newest last
+//   trial <tokens/s> <mode> <key>   any number of them
 //   end
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -34,8 +34,7 @@ struct DeviceRates {
 struct ModelRates {
   std::string model_key;  // model_key()
   int n_threads = 0;
-  double cpu_gbps = 0.0;
-  double cpu_gops = 0.0;  // 0: no prompt was measured
+  MachineRates rates = unmeasured_rates();  // the CPU's
   friend bool operator==(const ModelRates&, const ModelRates&) = default;
 };
 

@@ -3,6 +3,7 @@
 #include "engine/machine/session_plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "backend/ram/ram_device.h"
 #include "base/cpu_topology.h"
@@ -80,6 +81,36 @@ std::string trial_key(const PlanRequest& request, const SessionPlan& session,
              static_cast<int>(d.prefetch), d.is_segmented ? ", segmented" : "");
 }
 
+std::string with_weights(const std::string& trial_key, WeightMemory weights) {
+  return cat(trial_key, weights == WeightMemory::mapped ? ", mapped weights" : ", copied weights");
+}
+
+// Its key, and what is known of it.
+PlannedWay way_of(policy::Plan plan, const std::string& key, WeightMemory weights,
+                  const MachineRecord& record) {
+  const std::string mode(policy::mode_key(plan.mode));
+  PlannedWay way{std::move(plan), with_weights(key, weights), 0.0};
+  const TrialRecord* tried = record.trial(way.trial_key, mode);
+  if (!tried && weights == WeightMemory::automatic) {
+    tried = record.trial(with_weights(key, WeightMemory::mapped), mode);
+  }
+  if (tried) way.measured = tried->tokens_per_second;
+  return way;
+}
+
+std::vector<policy::Plan> plans_of(const policy::Wishes& wishes, bool must_fit,
+                                   SessionPlan& session) {
+  try {
+    return policy::close_plans(session.shape, session.machine, wishes, session.locality);
+  } catch (const Error& e) {
+    if (must_fit || e.code() != Errc::out_of_memory) throw;
+    session.warnings.push_back(cat("memory is short: ", e.what()));
+  }
+  Machine roomy = session.machine;
+  roomy.ram_free = std::numeric_limits<uint64_t>::max();
+  return policy::close_plans(session.shape, roomy, wishes, session.locality);
+}
+
 // What an earlier session or bench found out about this machine, this device and this model.
 void use_record(const MachineRecord& record, const std::string& device, const std::string& model,
                 int n_threads, Machine& machine) {
@@ -91,10 +122,7 @@ void use_record(const MachineRecord& record, const std::string& device, const st
     if (known.device == device) break;
   }
   if (const ModelRates* known = record.model(model, n_threads)) {
-    MachineRates rates = unmeasured_rates();
-    rates.cpu_gbps = known->cpu_gbps;
-    rates.cpu_gops = known->cpu_gops;
-    use_measured(rates, machine);
+    use_measured(known->rates, machine);
     machine.cpu_source = known->model_key == model ? "measured" : "measured with another model";
   }
 }
@@ -198,11 +226,9 @@ SessionPlan plan_session(const PlanRequest& request) {
   use_profile(device.profile_path, session);
   policy::Wishes wishes = wishes_of(request, session.shape);
   wishes.mtp = false;  // the shape has them
-  for (policy::Plan& plan :
-       policy::close_plans(session.shape, session.machine, wishes, session.locality)) {
+  for (policy::Plan& plan : plans_of(wishes, request.must_fit, session)) {
     const std::string key = trial_key(request, session, plan, name, n_threads);
-    const TrialRecord* tried = record.trial(key, policy::mode_key(plan.mode));
-    session.ways.push_back({std::move(plan), key, tried ? tried->tokens_per_second : 0.0});
+    session.ways.push_back(way_of(std::move(plan), key, request.weights, record));
   }
   session.choose_by_trials();
   return session;

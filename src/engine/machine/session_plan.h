@@ -22,6 +22,9 @@ struct PlanRequest {
   const SessionOptions& options;
   int n_threads = 0;        // 0: one per core that counts
   uint64_t held_bytes = 0;  // of the model's weights, that this process has in memory already
+  // How they are held; automatic: nobody has loaded them, and trials with either count.
+  WeightMemory weights = WeightMemory::automatic;
+  bool must_fit = true;                   // else memory that is short is a warning
   const MachineRecord* record = nullptr;  // what was measured; null: as the options' file has it
   // Not yet a session's to wish for.
   int n_sequences = 1;

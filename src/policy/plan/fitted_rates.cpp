@@ -5,62 +5,101 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/machine.h"
+
 namespace sluice::policy {
 namespace {
 
-// The rate that gives the speed; speed(rate) never falls. To a part in a million, between what the
-// slowest and the fastest machine have.
-template <typename SpeedOf>
-double solve(double speed, double least, double most, const SpeedOf& speed_of) {
-  for (int i = 0; i < 60 && most / least > 1.000001; ++i) {
-    const double middle = std::sqrt(least * most);
-    (speed_of(middle) < speed ? least : most) = middle;
-  }
-  return std::sqrt(least * most);
-}
+// Between what the slowest and the fastest machine have, in 10^9 bytes or operations/s.
+constexpr double kLeastRate = 1e-3;
+constexpr double kMostRate = 1e6;
+// Tokens: of less, attention takes no longer than a measurement is uncertain.
+constexpr int kLeastDeeper = 512;
+// A rate of weights and one of keys and values, each found with the other: at half the depth, each
+// round halves what is left of the error.
+constexpr int kRounds = 24;
 
-struct Mean {
-  double log_sum = 0.0;
-  int n = 0;
-  void add(double value) { log_sum += std::log(value), ++n; }
-  double value() const { return std::exp(log_sum / n); }
+class Fit {
+ public:
+  Fit(const ModelShape& model, const Machine& machine, const Workload& work)
+      : model_(model), work_(work), machine_(machine) {}
+
+  // Both stay unknown (0) where there is nothing to fit them to.
+  void fit(std::span<const MeasuredSteps> measured, double MachineRates::*weights,
+           double MachineRates::*kv) {
+    if (measured.empty()) return;
+    const int least = std::ranges::min(measured, {}, depth_of).steps.depth;
+    std::vector<MeasuredSteps> shallow, deep;
+    for (const MeasuredSteps& m : measured) {
+      if (m.steps.depth == least) shallow.push_back(m);
+      if (m.steps.depth >= least + kLeastDeeper) deep.push_back(m);
+    }
+    machine_.*kv = 0.0;
+    machine_.*weights = fitting(shallow, weights);
+    double found = 0.0;
+    for (int i = 0; i < kRounds && !deep.empty(); ++i) {
+      found = machine_.*kv = fitting(deep, kv);
+      machine_.*weights = fitting(shallow, weights);
+    }
+    if (found > 0.9 * kMostRate) {  // not slower for being deeper: noise, that says nothing
+      found = machine_.*kv = 0.0;
+      machine_.*weights = fitting(shallow, weights);
+    }
+    rates_.*weights = machine_.*weights;
+    rates_.*kv = found;
+  }
+
+  const MachineRates& rates() const { return rates_; }
+
+ private:
+  static int depth_of(const MeasuredSteps& m) { return m.steps.depth; }
+
+  // The geometric mean of the rates that give each measurement.
+  double fitting(std::span<const MeasuredSteps> measured, double MachineRates::*rate) const {
+    double log_sum = 0.0;
+    for (const MeasuredSteps& m : measured) log_sum += std::log(solve(m, rate));
+    return std::exp(log_sum / static_cast<double>(measured.size()));
+  }
+
+  // By halving: the speed never falls with a rate. To a part in ten million.
+  double solve(const MeasuredSteps& m, double MachineRates::*rate) const {
+    Machine machine = machine_;
+    double least = kLeastRate, most = kMostRate;
+    while (most / least > 1.0000001) {
+      machine.*rate = std::sqrt(least * most);
+      const bool is_slower = predict_steps(model_, machine, work_, m.steps) < m.tokens_per_second;
+      (is_slower ? least : most) = machine.*rate;
+    }
+    return std::sqrt(least * most);
+  }
+
+  const ModelShape& model_;
+  const Workload& work_;
+  Machine machine_;  // with what was found so far
+  MachineRates rates_ = unmeasured_rates();
 };
 
 }  // namespace
 
+double predict_steps(const ModelShape& model, const Machine& machine, const Workload& work,
+                     const Steps& steps) {
+  Workload as_asked = work;
+  if (steps.is_prompt) as_asked.prefill_chunk = std::min(work.prefill_chunk, steps.n_tokens);
+  const int n_alike = steps.is_prompt ? steps.n_tokens - as_asked.prefill_chunk : steps.n_tokens;
+  as_asked.n_ctx = as_asked.depth = steps.depth + n_alike / 2;  // of the mean token, or chunk
+  const Placement on_cpu{.n_gpu_layers = 0, .n_slots = std::vector<int>(model.layers.size())};
+  const Speed all = predict(model, machine, as_asked, on_cpu, LocalityCurve::typical());
+  return steps.is_prompt ? all.prefill : all.decode;
+}
+
 MachineRates fit_cpu_rates(const ModelShape& model, const Machine& machine, const Workload& work,
                            std::span<const MeasuredSteps> measured) {
-  Machine fitted = machine;
-  const Placement on_cpu{.n_gpu_layers = 0, .n_slots = std::vector<int>(model.layers.size())};
-  const auto speed = [&](const MeasuredSteps& steps) {
-    Workload as_measured = work;
-    as_measured.n_ctx = std::max(steps.depth + (steps.is_prompt ? 0 : steps.n_tokens / 2), 1);
-    if (steps.is_prompt) as_measured.prefill_chunk = steps.n_tokens;
-    const Speed all = predict(model, fitted, as_measured, on_cpu, LocalityCurve::typical());
-    return steps.is_prompt ? all.prefill : all.decode;
-  };
-  Mean gbps, gops;
-  int least_depth = -1;
-  for (const MeasuredSteps& steps : measured) {
-    if (steps.is_prompt) {
-      least_depth = least_depth < 0 ? steps.depth : std::min(least_depth, steps.depth);
-    } else {
-      gbps.add(solve(steps.tokens_per_second, 1e-3, 1e5, [&](double rate) {
-        fitted.cpu_gbps = rate;
-        return speed(steps);
-      }));
-    }
-  }
-  fitted.cpu_gbps = gbps.n > 0 ? gbps.value() : machine.cpu_gbps;
-  for (const MeasuredSteps& steps : measured) {
-    if (!steps.is_prompt || steps.depth != least_depth) continue;
-    gops.add(solve(steps.tokens_per_second, 1e-3, 1e8, [&](double rate) {
-      fitted.cpu_gops = rate;
-      return speed(steps);
-    }));
-  }
-  fitted.cpu_gops = gops.n > 0 ? gops.value() : machine.cpu_gops;
-  return fitted;
+  std::vector<MeasuredSteps> decoded, prompts;
+  for (const MeasuredSteps& m : measured) (m.steps.is_prompt ? prompts : decoded).push_back(m);
+  Fit fit(model, machine, work);
+  fit.fit(decoded, &MachineRates::cpu_gbps, &MachineRates::cpu_kv_gbps);
+  fit.fit(prompts, &MachineRates::cpu_gops, &MachineRates::cpu_kv_prompt_gbps);
+  return fit.rates();
 }
 
 }  // namespace sluice::policy

@@ -9,16 +9,25 @@
 
 namespace sluice::policy {
 
-struct MeasuredSteps {
+struct Steps {
   bool is_prompt = false;
   int n_tokens = 0;  // read together, or decoded one by one
   int depth = 0;     // tokens in the context before
+};
+
+struct MeasuredSteps {
+  Steps steps;
   double tokens_per_second = 0.0;
 };
 
-// cpu_gbps by what was decoded, cpu_gops by prompts; as in `machine` where nothing speaks for it.
-// The mean of all measurements, but prompts at the least depth alone: the model knows no cost of
-// attention in a prompt. `work` says how keys and values are kept.
+// Tokens/s of steps on the CPU alone. `work` says how keys and values are kept, and in which chunks
+// a prompt is read; its context and depth do not matter.
+double predict_steps(const ModelShape& model, const Machine& machine, const Workload& work,
+                     const Steps& steps);
+
+// What decoding and prompts at the least depth say of weights (cpu_gbps, cpu_gops), and what those
+// far deeper say of keys and values (cpu_kv_gbps, cpu_kv_prompt_gbps): the mean of all. As
+// unmeasured_rates() has it where nothing speaks for a rate; `machine` stands in meanwhile.
 MachineRates fit_cpu_rates(const ModelShape& model, const Machine& machine, const Workload& work,
                            std::span<const MeasuredSteps> measured);
 

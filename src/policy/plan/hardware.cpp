@@ -193,7 +193,7 @@ void set_ram(Hardware& hardware, std::string_view text) {
                nearest(kind, known_memories()), "? Or say cpu=60GB/s"));
   }
   hardware.cpu_gbps = memory->gbps * kCpuShare;
-  hardware.cpu_gops = 0.0;
+  hardware.cpu_gops = hardware.cpu_kv_gbps = hardware.cpu_kv_prompt_gbps = 0.0;
   hardware.n_cores = memory->n_cores;
   hardware.cpu_source = cat("the table: ", memory->gbps, " GB/s x ", kCpuShare);
 }
@@ -224,6 +224,7 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
     h.link_gbps = parse_quantity(value, kRateUnits, kRates, key, "link=25GB/s");
   } else if (key == "cpu") {
     h.cpu_gbps = parse_quantity(value, kRateUnits, kRates, key, "cpu=60GB/s");
+    h.cpu_kv_gbps = 0.0;  // what is given is the rate of all that is read
     h.cpu_source = "given";
   } else if (key == "handshake") {
     h.handshake_us = parse_quantity(value, kTimeUnits, kMicroseconds, key, "handshake=18us");

@@ -146,7 +146,13 @@ Plan plan_whole(const ModelShape& model, const Hardware& hardware, const Wishes&
   plan.link_share = chosen->forecast.link_share;
   add_places(plan, model, scales, *chosen);
   add_memory(plan, hardware, scales, *chosen);
-  for (size_t i = 0; i < all.size(); ++i) plan.forecasts[i] = all[i].forecast;
+  Workload start = plan.work;
+  start.depth = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Forecast& forecast = plan.forecasts[i] = all[i].forecast;
+    if (forecast.speed.decode == 0.0) continue;  // it was not weighed
+    forecast.at_start = predict(model, hardware, start, all[i].place, locality);
+  }
   plan.concessions = concessions(model, wishes, scales, plan.work, *chosen);
   plan.reason = reason(all, *chosen);
   return plan;

@@ -84,7 +84,8 @@ struct Forecast {
   double link_share = 0.0;
   uint64_t vram_bytes = 0;
   uint64_t host_bytes = 0;
-  Speed speed;
+  Speed speed;     // at the work's forecast_depth()
+  Speed at_start;  // of a text
 };
 
 // How host experts are held so that the GPU can read them.

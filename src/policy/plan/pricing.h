@@ -71,6 +71,9 @@ ModelShape with_mtp(ModelShape model);
 // CUDA's context, its kernels, and the gaps between allocations. An estimate for drivers of 2026.
 constexpr uint64_t kCudaBytes = 512 * kMiB;
 
+// Speeds are predicted so far into a text, unless another depth is asked for.
+constexpr int kForecastDepth = 2048;
+
 // What is asked of the model.
 struct Workload {
   int n_ctx = 0;  // tokens each sequence can hold
@@ -78,7 +81,9 @@ struct Workload {
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
   int prefill_chunk = 512;
+  int depth = kForecastDepth;  // tokens before those whose speed is predicted
 
+  int forecast_depth() const { return depth < n_ctx ? depth : n_ctx; }
   // Rows of the widest step: a prompt's chunk, or one token of every sequence.
   int max_rows() const { return prefill_chunk > n_sequences ? prefill_chunk : n_sequences; }
 };

@@ -20,14 +20,16 @@ class Clock {
  public:
   Clock(const ModelShape& model, const Hardware& hardware, const Workload& work)
       : n_used_(model.n_experts_used),
-        depth_{.n_ctx = std::min(work.n_ctx, kForecastDepth),
-               .k_type = work.k_type,
-               .v_type = work.v_type,
-               .prefill_chunk = work.prefill_chunk},
+        sequence_{.n_ctx = work.forecast_depth(),
+                  .k_type = work.k_type,
+                  .v_type = work.v_type,
+                  .prefill_chunk = work.prefill_chunk},
         chunk_(work.prefill_chunk),
         gpu_(hardware.gpu_gbps * kGiga),
         link_(hardware.link_gbps * kGiga),
         cpu_(hardware.cpu_gbps * kGiga),
+        cpu_kv_(hardware.cpu_kv_gbps > 0.0 ? hardware.cpu_kv_gbps * kGiga : cpu_),
+        cpu_kv_prompt_(hardware.cpu_kv_prompt_gbps * kGiga),
         gpu_ops_(gpu_ * kGpuOpsPerByte),
         cpu_ops_(hardware.cpu_gops > 0.0 ? hardware.cpu_gops * kGiga
                                          : hardware.n_cores * kCpuCoreOps),
@@ -38,12 +40,14 @@ class Clock {
 
   // One token.
   double decode_cpu_layer(const LayerShape& layer) const {
-    return kCpuLayerSeconds + (step_bytes(layer) + used_bytes(layer)) / cpu_;
+    return kCpuLayerSeconds + (trunk_bytes(layer) + used_bytes(layer)) / cpu_ +
+           kv_bytes_at(layer, sequence_.n_ctx) / cpu_kv_;
   }
   // The trunk, then the experts, by how many of them are missing: were the calls independent, that
   // would be so for m of them with probability C(used, m) (1 - hits)^m hits^(used - m).
   double decode_gpu_layer(const LayerShape& layer, double hits, double link_share) const {
-    double seconds = kGpuLayerSeconds + step_bytes(layer) / gpu_;
+    double seconds =
+        kGpuLayerSeconds + (trunk_bytes(layer) + kv_bytes_at(layer, sequence_.n_ctx)) / gpu_;
     const int n = used(layer);
     double n_ways = 1.0;  // C(n, m)
     for (int m = 0; m <= n; ++m) {
@@ -57,9 +61,15 @@ class Clock {
     return static_cast<double>(model.output_bytes) / (on_gpu ? gpu_ : cpu_);
   }
 
-  // A chunk: bytes are read once, so either they or the operations take the time.
+  // A chunk: bytes are read once, so either they or the operations take the time. Attention goes
+  // through the keys and values for every row of it, the mean one in the chunk's middle.
   double prefill_cpu_layer(const LayerShape& layer) const {
-    return kCpuLayerSeconds + on_cpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer)) +
+    const double attention =
+        cpu_kv_prompt_ > 0.0
+            ? chunk_ * kv_bytes_at(layer, sequence_.n_ctx + chunk_ / 2) / cpu_kv_prompt_
+            : 0.0;
+    return kCpuLayerSeconds + attention +
+           on_cpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer)) +
            on_cpu(touched_bytes(layer), expert_ops(layer));
   }
   // Missing experts stream over the link beside the work, or the CPU computes them.
@@ -91,10 +101,14 @@ class Clock {
   double used_bytes(const LayerShape& layer) const {
     return used(layer) * static_cast<double>(layer.expert_bytes);
   }
-  // What a token reads besides experts; recurrent state is also written.
-  double step_bytes(const LayerShape& layer) const {
-    return static_cast<double>(layer.trunk_bytes) + static_cast<double>(kv_bytes(layer, depth_)) +
-           2.0 * static_cast<double>(layer.state_bytes);
+  // What a token reads besides experts, keys and values; recurrent state is also written.
+  double trunk_bytes(const LayerShape& layer) const {
+    return static_cast<double>(layer.trunk_bytes) + 2.0 * static_cast<double>(layer.state_bytes);
+  }
+  double kv_bytes_at(const LayerShape& layer, int n_tokens) const {
+    Workload work = sequence_;
+    work.n_ctx = n_tokens;
+    return static_cast<double>(kv_bytes(layer, work));
   }
   double trunk_ops(const LayerShape& layer) const {
     return 2.0 * static_cast<double>(layer.trunk_elems) * chunk_;
@@ -111,9 +125,9 @@ class Clock {
   }
 
   int n_used_;
-  Workload depth_;
-  double chunk_;
-  double gpu_, link_, cpu_;  // bytes/s
+  Workload sequence_;  // one, so long as the tokens before those that are predicted
+  int chunk_;
+  double gpu_, link_, cpu_, cpu_kv_, cpu_kv_prompt_;  // bytes/s; the last may be 0: not counted
   double gpu_ops_, cpu_ops_;
   double handshake_;
   double interference_;

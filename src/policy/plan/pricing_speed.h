@@ -51,12 +51,10 @@ constexpr double kGpuOpsPerByte = 25.0;
 constexpr double kCpuCoreOps = 0.06e12;
 
 struct Speed {
-  double decode = 0.0;    // tokens/s of one sequence, kForecastDepth tokens into its text
-  double prefill = 0.0;   // tokens/s of a full chunk
+  double decode = 0.0;    // tokens/s of one sequence, Workload::forecast_depth() into its text
+  double prefill = 0.0;   // tokens/s of a full chunk, as deep
   double hit_rate = 0.0;  // of the routed calls of all layers that run on the GPU
 };
-
-constexpr int kForecastDepth = 2048;
 
 Speed predict(const ModelShape& model, const Hardware& hardware, const Workload& work,
               const Placement& place, const LocalityCurve& locality);

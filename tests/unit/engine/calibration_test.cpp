@@ -120,7 +120,9 @@ TEST(UseMeasured, ReplacesWhatWasMeasuredAlone) {
                            .gpu_gbps = 300.0,
                            .handshake_us = 7.0,
                            .copy_interference = 0.0,
-                           .cpu_gops = 90.0};
+                           .cpu_gops = 90.0,
+                           .cpu_kv_gbps = 30.0,
+                           .cpu_kv_prompt_gbps = 60.0};
   use_measured(rates, machine);
   EXPECT_EQ(static_cast<MachineRates&>(machine), rates);
   EXPECT_EQ(machine.cpu_source, "measured");

@@ -14,6 +14,12 @@ namespace {
 
 using test::TempDir;
 
+MachineRates cpu_rates(double gbps) {
+  MachineRates rates = unmeasured_rates();
+  rates.cpu_gbps = gbps;
+  return rates;
+}
+
 MachineRecord some_record() {
   MachineRecord record = MachineRecord::of_this_machine();
   record.devices = {{"Some GPU, 8 GiB",
@@ -23,9 +29,11 @@ MachineRecord some_record() {
                       .gpu_gbps = 800.0,
                       .handshake_us = 17.5,
                       .copy_interference = 0.0,
-                      .cpu_gops = 120.0}},
+                      .cpu_gops = 120.0,
+                      .cpu_kv_gbps = 3.5,
+                      .cpu_kv_prompt_gbps = 44.0}},
                     {"CPU", 2, unmeasured_rates()}};
-  record.models = {{model_key("Qwen3  30B A3B\n(mine)", 18'632'000'000), 2, 8.5, 0.0}};
+  record.models = {{model_key("Qwen3  30B A3B\n(mine)", 18'632'000'000), 2, cpu_rates(8.5)}};
   record.trials = {{model_key("Qwen3", 18) + "; context 64", "cache", 31.25},
                    {model_key("", 5), "cpu", 1e-3}};
   return record;
@@ -68,10 +76,11 @@ TEST(MachineRecord, WhatWasSavedComesBack) {
 
 TEST(MachineRecord, IsTextThatPeopleCanRead) {
   EXPECT_EQ(saved_text(),
-            cat("sluice-machine 2\nhost ", machine_fingerprint(""),
+            cat("sluice-machine 3\nhost ", machine_fingerprint(""),
                 "\ndevice 16 Some GPU, 8 GiB\nlink_gbps 25.1\ncpu_gbps 0.3333333333333333\n"
                 "gpu_gbps 800\nhandshake_us 17.5\ncopy_interference 0\ncpu_gops 120\n"
-                "device 2 CPU\nmodel 8.5 0 2 Qwen3  30B A3B (mine), 18632000000 bytes\n"
+                "cpu_kv_gbps 3.5\ncpu_kv_prompt_gbps 44\ndevice 2 CPU\n"
+                "model 2 Qwen3  30B A3B (mine), 18632000000 bytes\ncpu_gbps 8.5\n"
                 "trial 31.25 cache Qwen3, 18 bytes; context 64\ntrial 0.001 cpu , 5 bytes\nend\n"));
 }
 
@@ -95,6 +104,10 @@ TEST(MachineRecord, AnotherMachinesRecordAndAnOlderVersionsAreLeftOutWithoutAWor
                              "both_cpu_gbps 41.25\nhandshake_us 17.5\ntrial 31 cache m, 5 bytes\n"
                              "end\n");
   EXPECT_EQ(loaded(), nothing);
+  ::sluice::test::write_file(dir / "machine",
+                             cat("sluice-machine 2\nhost ", nothing.host,
+                                 "\nmodel 8.5 120 2 Qwen3 30B, 18632 bytes\nend\n"));
+  EXPECT_EQ(loaded(), nothing);
   some_record().save(dir / "machine");
   EXPECT_EQ(loaded(), some_record()) << "it is replaced";
 }
@@ -109,8 +122,8 @@ TEST(MachineRecord, EveryTruncationIsAWarning) {
 
 TEST(MachineRecord, WhatItDoesNotKnowIsAWarning) {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {"sluice-machine 2", "sluice-machine 3"},
-      {"sluice-machine 2",
+      {"sluice-machine 3", "sluice-machine 4"},
+      {"sluice-machine 3",
        "\x7f"
        "ELF"},
       {"host ", "hosts "},
@@ -118,7 +131,9 @@ TEST(MachineRecord, WhatItDoesNotKnowIsAWarning) {
       {"device 16 Some GPU, 8 GiB", "device 16"},
       {"device 16 Some GPU, 8 GiB", "device many Some GPU"},
       {"device 16 Some GPU, 8 GiB", "device 5000 Some GPU"},
-      {"model 8.5 0 2 Qwen3", "model 8.5 0 Qwen3"},
+      {"model 2 Qwen3", "model Qwen3"},
+      {"model 2 Qwen3", "model 2.5 0 2 Qwen3\nmodel"},
+      {"cpu_gbps 8.5", "cpu_gbps fast"},
       {"link_gbps 25.1", "link_gbps"},
       {"link_gbps 25.1", "link_gbps\t25.1"},
       {"link_gbps 25.1", "link_gbpsx 25.1"},
@@ -135,11 +150,11 @@ TEST(MachineRecord, WhatItDoesNotKnowIsAWarning) {
   for (const auto& [from, to] : cases) {
     EXPECT_TRUE(machine_warning_for(with(from, to)).ends_with("; starting without it")) << to;
   }
-  EXPECT_EQ(machine_warning_for(with("sluice-machine 2", "sluice-machine 3")),
-            "has the line 'sluice-machine 3'; expected 'sluice-machine 2'; starting without it");
+  EXPECT_EQ(machine_warning_for(with("sluice-machine 3", "sluice-machine 4")),
+            "has the line 'sluice-machine 4'; expected 'sluice-machine 3'; starting without it");
   EXPECT_EQ(machine_warning_for(std::string(2'000'000, 'x')),
             "is larger than 1.00 MiB; starting without it");
-  machine_warning_for(with("sluice-machine 2", std::string(1000, '\0')));
+  machine_warning_for(with("sluice-machine 3", std::string(1000, '\0')));
 }
 
 TEST(MachineRecord, NumbersThatNoMachineHasAreAWarning) {
@@ -180,10 +195,11 @@ TEST(MachineRecord, WhatIsNewTakesThePlaceOfTheOlderAlone) {
   EXPECT_EQ(record.device("Y", 1), nullptr);
   EXPECT_EQ(record.trials, trials) << "and trials stay";
 
-  record.add(ModelRates{"m", 2, 8.0, 100.0});
-  record.add(ModelRates{"n", 2, 9.0, 110.0});
-  EXPECT_EQ(record.model("m", 2)->cpu_gbps, 8.0);
-  EXPECT_EQ(record.model("another", 2)->cpu_gbps, 9.0) << "the newest speaks for those unknown";
+  record.add(ModelRates{"m", 2, cpu_rates(8.0)});
+  record.add(ModelRates{"n", 2, cpu_rates(9.0)});
+  EXPECT_EQ(record.model("m", 2)->rates.cpu_gbps, 8.0);
+  EXPECT_EQ(record.model("another", 2)->rates.cpu_gbps, 9.0)
+      << "the newest speaks for those unknown";
   EXPECT_EQ(record.model("m", 1), nullptr);
 }
 

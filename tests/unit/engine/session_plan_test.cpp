@@ -33,6 +33,9 @@ struct SessionPlanned : testing::Test {
     return plan_session(
         {.file = file, .options = options, .n_threads = n_threads, .held_bytes = held_bytes});
   }
+  SessionPlan plan_with(WeightMemory weights) const {
+    return plan_session({.file = file, .options = options, .n_threads = 2, .weights = weights});
+  }
 
   // The CPU as fast as the device: a cache is hardly better than none.
   void keep_rates(int n_threads) {
@@ -115,6 +118,53 @@ TEST_F(SessionPlanned, ATrialCountsForNothingThatWouldChangeIt) {
   }
 }
 
+TEST_F(SessionPlanned, ATrialOfMappedWeightsSaysNothingOfCopiedOnes) {
+  keep_rates(2);
+  const auto load = [&](WeightMemory weights) {
+    return Model::load(model.path(), {.n_threads = 2, .weights = weights});
+  };
+  Session(load(WeightMemory::mapped), options);
+  EXPECT_TRUE(plan_with(WeightMemory::copied).needs_trials());
+  EXPECT_FALSE(plan_with(WeightMemory::mapped).needs_trials());
+  EXPECT_FALSE(plan().needs_trials()) << "where nothing is loaded, either counts";
+  Session(load(WeightMemory::copied), options);
+  EXPECT_FALSE(plan_with(WeightMemory::copied).needs_trials());
+  const SessionPlan any = plan(), copied = plan_with(WeightMemory::copied);
+  ASSERT_EQ(any.ways.size(), copied.ways.size());
+  for (size_t i = 0; i < any.ways.size(); ++i) {
+    EXPECT_EQ(any.ways[i].measured, copied.ways[i].measured) << "copied ones go first";
+  }
+}
+
+// One function for all sessions: what `plan` shows is what a session on the CPU expects.
+TEST_F(SessionPlanned, ASessionOnTheCpuIsPlannedToo) {
+  options.device = {};
+  options.device.machine_path = dir / "machine";
+  MachineRates rates = unmeasured_rates();
+  rates.cpu_gbps = 5.0, rates.cpu_gops = 70.0, rates.cpu_kv_gbps = 2.0;
+  const std::string own = model_key(model.shape().name, file.file_bytes());
+  EXPECT_EQ(keep_measured(dir / "machine", ModelRates{own, 2, rates}), "");
+  const Model loaded = Model::load(model.path(), {.n_threads = 2});
+  const PlacementInfo placement = Session(loaded, options).placement();
+  const policy::Speed& planned = plan().plan().forecast().speed;
+  EXPECT_EQ(placement.predicted_decode, planned.decode);
+  EXPECT_EQ(placement.predicted_prefill, planned.prefill);
+  EXPECT_EQ(placement.mode, "") << "there is no device";
+}
+
+TEST_F(SessionPlanned, MemoryThatIsShortMayBeAWarning) {
+  options.device.sim.is_virtual = true;
+  options.device.sim.machine.ram_free = 1;
+  const auto planned = [&](bool must_fit) {
+    return plan_session({.file = file, .options = options, .n_threads = 2, .must_fit = must_fit});
+  };
+  expect_contains(error_of(Errc::out_of_memory, [&] { planned(true); }), "of RAM where");
+  const SessionPlan tight = planned(false);
+  ASSERT_EQ(tight.warnings.size(), 1u);
+  expect_contains(tight.warnings[0], "memory is short: ");
+  EXPECT_GT(tight.plan().forecast().speed.decode, 0.0);
+}
+
 // A session plans after its weights were copied: what these took is not asked for again.
 TEST_F(SessionPlanned, WeightsInMemoryAreCountedOnce) {
   options.device.machine_path = "";
@@ -159,10 +209,14 @@ TEST_F(SessionPlanned, RatesOfThisModelGoBeforeThoseOfOthers) {
   options.device.machine_path = dir / "machine";
   const std::string own = model_key(model.shape().name, file.file_bytes());
   EXPECT_TRUE(plan().machine.cpu_source.starts_with("estimated"));
-  EXPECT_EQ(keep_measured(dir / "machine", ModelRates{own, 2, 5.0, 70.0}), "");
-  EXPECT_EQ(keep_measured(dir / "machine", ModelRates{"other, 9 bytes", 2, 6.0, 80.0}), "");
+  MachineRates rates = unmeasured_rates();
+  rates.cpu_gbps = 5.0, rates.cpu_gops = 70.0, rates.cpu_kv_gbps = 2.0;
+  EXPECT_EQ(keep_measured(dir / "machine", ModelRates{own, 2, rates}), "");
+  rates.cpu_gbps = 6.0, rates.cpu_gops = 80.0, rates.cpu_kv_gbps = 3.0;
+  EXPECT_EQ(keep_measured(dir / "machine", ModelRates{"other, 9 bytes", 2, rates}), "");
   EXPECT_EQ(plan().machine.cpu_gbps, 5.0);
   EXPECT_EQ(plan().machine.cpu_gops, 70.0);
+  EXPECT_EQ(plan().machine.cpu_kv_gbps, 2.0);
   EXPECT_EQ(plan().machine.cpu_source, "measured");
   EXPECT_TRUE(plan(1).machine.cpu_source.starts_with("estimated")) << "with other threads";
   EXPECT_EQ(this_machine(2, dir / "machine").cpu_gbps, 6.0);
