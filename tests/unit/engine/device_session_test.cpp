@@ -6,8 +6,8 @@
 
 #include <fstream>
 
-#include "sluice/sluice.h"
 #include "policy/plan/pricing_speed.h"
+#include "sluice/sluice.h"
 #include "unit/engine/run_model.h"
 
 namespace sluice::engine::test {
