@@ -396,7 +396,7 @@ __device__ __forceinline__ void add_splits(const Attend& p, int row, int head, i
 }
 
 template <int dims, int heads, bool bf16>
-__global__ void __launch_bounds__(kThreads, dims == 256 && heads > 1 ? 1 : 2)
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(dims == 256 && heads > 1 ? 1 : 2))
     attend_kernel(const __grid_constant__ Attend p) {
   extern __shared__ __align__(16) uint8_t shared[];
   auto& s = *reinterpret_cast<SharedData<dims, heads>*>(shared);

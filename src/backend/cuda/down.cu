@@ -101,8 +101,12 @@ __device__ __forceinline__ void combine(const DownArgs& a, const float* weights,
   a.p.x[static_cast<int64_t>(r) * a.p.shape.d_model + 8 * blockIdx.x + column] = __fadd_rn(x, v);
 }
 
+// Chunks of a unit that are unpacked before the wait for gate_up: with two, Q5_1 spills registers.
 template <Type type>
-__global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
+constexpr int kEarly = type == Type::q5_1 ? 1 : kEarlyChunks;
+
+template <Type type>
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1 : 2))
     down_kernel(const __grid_constant__ DownArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
@@ -127,7 +131,7 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
     n_pairs = __ldcg(&place.group->n_pairs);
     slot = __ldcg(place.group->slot + lane % kMaxRows);
     unit = {ring.wait(place.src), kUnitChunks * place.unit, place.n_chunks};
-    if (place.n_chunks && n_pairs == 1) unpack_unit<type>(unit, place.shape, weights);
+    if (place.n_chunks && n_pairs == 1) unpack_unit<type, kEarly<type>>(unit, place.shape, weights);
   };
   auto* const weights_of_slots = reinterpret_cast<float*>(shared + plan.weights_at);
   const int n_routed = a.p.n_rows * a.p.shape.n_used;
@@ -168,8 +172,8 @@ __global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
           });
     } else {
       PerLane<float> got;
-      dot_unit<type, PastL1Load>(unit, place.shape, weights,
-                                 hidden_row(a.p.h, __shfl_sync(kAllLanes, slot, 0)), got);
+      dot_unit<type, PastL1Load, kEarly<type>>(
+          unit, place.shape, weights, hidden_row(a.p.h, __shfl_sync(kAllLanes, slot, 0)), got);
       add_in_order(got, unit.n, acc[0]);
     }
     if (place.n_chunks && place.unit == place.shape.n_units() - 1) {

@@ -55,7 +55,7 @@ struct Place {
 };
 
 template <Type type, bool ranks>
-__global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1 : 2))
     down_row_kernel(const __grid_constant__ DownSizes a) {
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Chosen chosen;

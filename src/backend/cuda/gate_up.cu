@@ -53,7 +53,7 @@ __device__ __forceinline__ void load_group(const ExpertGroup* group, ExpertGroup
 }
 
 template <Type type>
-__global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 1 : 2)
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1 : 2))
     gate_up_kernel(const __grid_constant__ GateUpArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);

@@ -5,8 +5,8 @@
 //          to a warp, unit by unit. Its expert is that of rank blockIdx.y, which the block finds
 //          among the router's scores; or the list names it.
 // Limits   as gate_up.cu. Not more than two blocks fit an SM, on purpose: a dependent launch packs
-//          blocks where the kernel before ends first. 80 registers, so that a block of down fits
-//          beside one of these and has its weights when the hidden rows are there.
+//          blocks where the kernel before ends first. 80 registers (kRoomForDown), so that a block
+//          of down fits beside one of these and has its weights when the hidden rows are there.
 // Cost     see bench/gpu_kernels and docs/decisions/0011.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -29,8 +29,12 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kStages = 2;
 constexpr int kMinShared = 78 * 1024;  // keeps a third block off an SM of 228 KB
 
+// Whether 80 registers suffice: of Q2_K and Q5_1 some would be spilled.
+template <Type type>
+constexpr bool kRoomForDown = !(type == Type::q2_k || type == Type::q5_1);
+
 template <Type type, bool ranks>
-__global__ void __launch_bounds__(kThreads, type == Type::q2_k ? 2 : 3)
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3 : 2))
     gate_up_row_kernel(const __grid_constant__ GateUpSizes a) {
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   extern __shared__ __align__(128) uint8_t shared[];

@@ -143,7 +143,7 @@ __device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const
 }
 
 template <Type type, bool many>
-__global__ void __launch_bounds__(kThreads, many || type == Type::q2_k ? 1 : 2)
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(many || type == Type::q2_k ? 1 : 2))
     project_kernel(const __grid_constant__ ProjectArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);

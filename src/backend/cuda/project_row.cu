@@ -39,7 +39,7 @@ struct ProjectRowArgs {
 };
 
 template <Type type, bool has_norm>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     project_row_kernel(const __grid_constant__ ProjectRowArgs a) {
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   extern __shared__ __align__(128) uint8_t shared[];

@@ -140,9 +140,9 @@ struct UnitWeights {
   PerLane<WeightBytes> chunks[kEarlyChunks];
 };
 
-template <Type type>
+template <Type type, int n_early = kEarlyChunks>
 SLUICE_LANE_FN void unpack_unit(const Unit& unit, const RowShape& shape, UnitWeights& out) {
-  SLUICE_UNROLL for (int c = 0; c < kEarlyChunks; ++c) {
+  SLUICE_UNROLL for (int c = 0; c < n_early; ++c) {
     if (c < unit.n) {
       EACH_LANE(lane) {
         Stripe<type>::unpack(unit.data + chunk_offset<type>(c),

@@ -34,6 +34,17 @@ __device__ __forceinline__ int warp_add(int v) {
 #endif
 }
 
+// Blocks of 256 threads that share an SM and its registers, for __launch_bounds__. Before sm_90 it
+// has shared memory for one block of these kernels (they take 64 KB and more; an SM has 64 on sm_75
+// and 100 on sm_86 and 89), so that one may have all registers.
+constexpr int blocks_per_sm(int from_sm_90) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  return 1;
+#else
+  return from_sm_90;
+#endif
+}
+
 // A tree whose order is the same for every lane: all get the same bits.
 __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll

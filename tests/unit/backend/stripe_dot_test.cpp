@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -93,13 +94,14 @@ class StripeDotTest : public testing::TestWithParam<Type> {
             left < kUnitChunks ? left : kUnitChunks};
   }
 
-  template <Type type>
+  template <Type type, int n_early>
   void run_one_input(const Inputs& in, int r) {
     PerLane<float> acc{}, sums;
     for (int u = 0; u < shape_.n_units(); ++u) {
       UnitWeights weights;
-      unpack_unit<type>(unit(u), shape_, weights);
-      dot_unit<type, PlainLoad>(unit(u), shape_, weights, in.row(r), sums);
+      std::memset(&weights, 0x5a, sizeof weights);  // chunks that are not unpacked must not count
+      unpack_unit<type, n_early>(unit(u), shape_, weights);
+      dot_unit<type, PlainLoad, n_early>(unit(u), shape_, weights, in.row(r), sums);
       add_in_order(sums, unit(u).n, acc);
     }
     EACH_LANE(lane) { expect_dot(in, lane / 4, r, acc[lane]); }
@@ -128,7 +130,11 @@ class StripeDotTest : public testing::TestWithParam<Type> {
     if (n_cols % quant::type_info(type).block_elems != 0) return;
     SetUpStripe(n_cols, static_cast<uint64_t>(n_cols));
     const Inputs in(16, n_cols, 7);
-    for (const int r : {0, 7, 15}) run_one_input<type>(in, r);
+    for (const int r : {0, 7, 15}) {
+      run_one_input<type, 0>(in, r);
+      run_one_input<type, 1>(in, r);
+      run_one_input<type, kEarlyChunks>(in, r);
+    }
     for (const int n : {1, 2, 3, 4, 5, 8, 11, 16}) run_inputs<type>(in, n);
   }
 
