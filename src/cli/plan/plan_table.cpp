@@ -192,9 +192,10 @@ void print_forecasts(const PlannedModel& model, const Plan& plan) {
     std::printf("\n");
   }
   const policy::Speed& start = plan.forecast().at_start;
-  std::printf("    as fast %d tokens into a text; %s at its start: decode %.1f, prefill %.0f t/s\n",
-              plan.work.forecast_depth(), std::string(policy::mode_name(plan.mode)).c_str(),
-              start.decode, start.prefill);
+  std::printf(
+      "    these hold %d tokens into a text; %s at its start: decode %.1f, prefill %.0f t/s\n",
+      plan.work.forecast_depth(), std::string(policy::mode_name(plan.mode)).c_str(), start.decode,
+      start.prefill);
 }
 
 }  // namespace
@@ -268,10 +269,12 @@ void print_plan(const PlannedModel& model) {
   if (plan.n_gpu_layers > 0) {
     std::printf("    hits by the locality of routing, %s\n", model.session.locality_source.c_str());
   }
-  std::printf("\n  Why: %s.\n  %s\n", plan.reason.c_str(),
-              has_trials(model)
-                  ? "Speeds come from a cost model; beside them those of trials: they decide."
-                  : "Speeds come from a cost model; no step was measured.");
+  const char* const source =
+      has_trials(model) ? "Speeds come from a cost model; beside them those of trials: they decide."
+      : model.session.machine.cpu_source.starts_with("measured")
+          ? "Speeds come from a cost model with what was measured on this machine."
+          : "Speeds come from a cost model; no step was measured.";
+  std::printf("\n  Why: %s.\n  %s\n", plan.reason.c_str(), source);
 }
 
 }  // namespace sluice::cli
