@@ -111,8 +111,8 @@ struct StepView {
   int64_t table_stride = 0;
 };
 
-// One layer's share of the KV cache: pages of [n_kv_heads, page_tokens, head_dim], keys and values
-// apart, each in its own type.
+// One layer's share of the KV cache: pages as in kv_page.h, keys and values apart, each in its own
+// type.
 struct KvLayerView {
   quant::Type k_type = quant::Type::f16;
   quant::Type v_type = quant::Type::f16;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/kv_rows.h"
 #include "backend/cpu/rms_norm.h"
-#include "quant/encode.h"
 
 namespace sluice::backend::cpu {
 namespace {
@@ -43,13 +43,16 @@ void Attend::append(const AttendCall& call, int64_t row) const {
   const int32_t position = call.position(row);
   const int64_t page =
       step.page_table[step.sequences[row] * step.table_stride + position / kv.page_tokens];
-  for (int h = 0; h < attention.n_kv_heads; ++h) {
-    const auto slot = static_cast<uint64_t>((page * attention.n_kv_heads + h) * kv.page_tokens +
-                                            position % kv.page_tokens);
-    const auto n = static_cast<size_t>(dim);
-    quant::encode_row(kv.k_type, {k + h * dim, n}, kv.k + slot * quant::row_bytes(kv.k_type, dim));
-    quant::encode_row(kv.v_type, {v + h * dim, n}, kv.v + slot * quant::row_bytes(kv.v_type, dim));
-  }
+  const int token = position % kv.page_tokens;
+  const auto store = [&](quant::Type type, const float* heads, std::byte* data) {
+    const KvPage at = call.page(type);
+    for (int h = 0; h < attention.n_kv_heads; ++h) {
+      store_kv_row(type, {heads + h * dim, static_cast<size_t>(dim)},
+                   data + at.row_at(page, h, token), data + at.scales_of(page, h, token));
+    }
+  };
+  store(kv.k_type, k, kv.k);
+  store(kv.v_type, v, kv.v);
 }
 
 // Rows of one sequence that stand together, as many as fit into a tile and still leave some for

@@ -8,7 +8,8 @@
 #include <cstdint>
 #include <span>
 
-#include "quant/decode.h"
+#include "backend/cpu/kv_rows.h"
+#include "backend/kv_page.h"
 
 namespace sluice::backend::cpu {
 
@@ -23,26 +24,26 @@ struct FloatRows {
 class CachedRows {
  public:
   struct Place {
-    const std::byte* data;  // pages of [n_kv_heads, page_tokens, head_dim]
+    const std::byte* data;  // pages
     const int32_t* pages;   // of the sequence
-    int page_tokens, n_kv_heads, kv_head;
+    KvPage page;
+    int kv_head;
   };
   CachedRows(quant::Type type, int head_dim, const Place& place)
-      : type_(type),
-        head_dim_(head_dim),
-        row_bytes_(quant::row_bytes(type, head_dim)),
-        place_(place) {}
+      : type_(type), head_dim_(head_dim), place_(place) {}
 
   // As many of positions [first, first + n) as lie together, where they lie. Only float types.
   FloatRows in_place(int32_t first, int n) const {
-    const int n_together = place_.page_tokens - first % place_.page_tokens;
-    return {type_, at(first), static_cast<int64_t>(row_bytes_), std::min(n, n_together)};
+    const int n_together = place_.page.page_tokens - first % place_.page.page_tokens;
+    return {type_, at(first).values, place_.page.row_bytes, std::min(n, n_together)};
   }
 
   // Positions [first, first + n) as f32 in `out`, whose rows lie `stride` apart.
   FloatRows widened(int32_t first, int n, int stride, float* out) const {
     for (int t = 0; t < n; ++t) {
-      quant::decode_row(type_, at(first + t), {out + t * stride, static_cast<size_t>(head_dim_)});
+      const Row row = at(first + t);
+      load_kv_row(type_, row.values, row.scales,
+                  {out + t * stride, static_cast<size_t>(head_dim_)});
     }
     return {quant::Type::f32, reinterpret_cast<const std::byte*>(out), int64_t{stride} * 4, n};
   }
@@ -50,22 +51,27 @@ class CachedRows {
   // Inlined by force: GCC 12 takes a function that does no more for one without effect, and drops
   // its calls.
   [[gnu::always_inline]] void prefetch(int32_t position) const {
-    constexpr uint64_t kLineBytes = 64;
-    const std::byte* row = at(position);
-    for (uint64_t i = 0; i < row_bytes_; i += kLineBytes) __builtin_prefetch(row + i);
+    constexpr int64_t kLineBytes = 64;
+    const Row row = at(position);
+    for (int64_t i = 0; i < place_.page.row_bytes; i += kLineBytes) {
+      __builtin_prefetch(row.values + i);
+    }
+    if (place_.page.scale_bytes > 0) __builtin_prefetch(row.scales);
   }
 
  private:
-  const std::byte* at(int32_t position) const {
-    const auto& [data, pages, page_tokens, n_kv_heads, kv_head] = place_;
-    const int64_t page = pages[position / page_tokens];
-    const int64_t slot = (page * n_kv_heads + kv_head) * page_tokens + position % page_tokens;
-    return data + static_cast<uint64_t>(slot) * row_bytes_;
+  struct Row {
+    const std::byte* values;
+    const std::byte* scales;
+  };
+  Row at(int32_t position) const {
+    const auto& [data, pages, page, kv_head] = place_;
+    const int32_t id = pages[position / page.page_tokens], token = position % page.page_tokens;
+    return {data + page.row_at(id, kv_head, token), data + page.scales_of(id, kv_head, token)};
   }
 
   quant::Type type_;
   int head_dim_;
-  uint64_t row_bytes_;
   Place place_;
 };
 

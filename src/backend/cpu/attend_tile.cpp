@@ -19,8 +19,7 @@ CachedRows cached_rows(const AttendCall& call, const Tile& tile, quant::Type typ
           call.attention.head_dim,
           {.data = data,
            .pages = call.step.page_table + sequence * call.step.table_stride,
-           .page_tokens = call.kv.page_tokens,
-           .n_kv_heads = call.attention.n_kv_heads,
+           .page = call.page(type),
            .kv_head = tile.kv_head}};
 }
 

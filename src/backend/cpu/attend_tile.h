@@ -41,6 +41,9 @@ struct AttendCall {
     return {step.angles + static_cast<size_t>(row) * n_rot, n_rot};
   }
   int n_spans(int64_t row) const { return position(row) / kSpanPositions + 1; }
+  KvPage page(quant::Type type) const {
+    return kv_page(type, attention.n_kv_heads, attention.head_dim, kv.page_tokens);
+  }
 };
 
 struct Tile {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backend/kv_page.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr uint64_t kAlignment = 64;
 
 void require_fitting_head(quant::Type type, const model::Config& config) {
+  CHECK(quant::is_float(type) || type == quant::Type::q8_0 || type == quant::Type::q4_0);
   const quant::TypeInfo& info = quant::type_info(type);
   if (config.head_dim % static_cast<int>(info.block_elems) == 0) return;
   throw Error(Errc::bad_request,
@@ -45,8 +47,9 @@ KvCache::KvCache(const backend::Allocate& memory, const model::Config& config,
 
 void KvCache::lay_out(const backend::Allocate& memory, const model::Config& config) {
   const auto page_bytes = [&](quant::Type type) {
-    return static_cast<uint64_t>(options_.page_tokens) * static_cast<uint64_t>(config.n_kv_heads) *
-           quant::row_bytes(type, config.head_dim);
+    return static_cast<uint64_t>(
+        backend::kv_page(type, config.n_kv_heads, config.head_dim, options_.page_tokens)
+            .page_bytes());
   };
   k_page_bytes_ = page_bytes(options_.k_type);
   v_page_bytes_ = page_bytes(options_.v_type);

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "backend/cpu/rope.h"
+#include "backend/kv_page.h"
 #include "backend/ops.h"
 #include "unit/backend/samples.h"
 
@@ -75,11 +76,10 @@ class Cache {
       std::swap(pages[i], pages[random_bits(seed, i) % (i + 1)]);
     }
     table_.assign(pages.begin(), pages.begin() + stride_ * n_sequences);
-    const AttentionShape& s = attention.shape;
-    const auto n_rows = static_cast<uint64_t>(n_pages_) * static_cast<uint64_t>(page_tokens) *
-                        static_cast<uint64_t>(s.n_kv_heads);
-    k_.assign(n_rows * quant::row_bytes(s.k_type, s.head_dim), kUnwritten);
-    v_.assign(n_rows * quant::row_bytes(s.v_type, s.head_dim), kUnwritten);
+    k_.assign(static_cast<size_t>(n_pages_ * page(attention.shape.k_type).page_bytes()),
+              kUnwritten);
+    v_.assign(static_cast<size_t>(n_pages_ * page(attention.shape.v_type).page_bytes()),
+              kUnwritten);
   }
 
   static constexpr std::byte kUnwritten{0xa5};
@@ -91,23 +91,33 @@ class Cache {
   int64_t stride() const { return stride_; }
   std::span<const std::byte> keys() const { return k_; }
 
-  // The stored key (or value) of a sequence's position.
-  std::span<const std::byte> key(int sequence, int position, int kv_head) const {
+  // The stored key (or value) of a sequence's position, as a row of GGUF.
+  std::vector<std::byte> key(int sequence, int position, int kv_head) const {
     return entry(k_, attention_.shape.k_type, sequence, position, kv_head);
   }
-  std::span<const std::byte> value(int sequence, int position, int kv_head) const {
+  std::vector<std::byte> value(int sequence, int position, int kv_head) const {
     return entry(v_, attention_.shape.v_type, sequence, position, kv_head);
   }
 
  private:
-  std::span<const std::byte> entry(const std::vector<std::byte>& bytes, quant::Type type,
-                                   int sequence, int position, int kv_head) const {
-    // [page, kv head, token in the page], as views.h says.
-    const int64_t page = table_[static_cast<size_t>(sequence * stride_ + position / page_tokens_)];
-    const int64_t slot =
-        (page * attention_.shape.n_kv_heads + kv_head) * page_tokens_ + position % page_tokens_;
-    const uint64_t n = quant::row_bytes(type, attention_.shape.head_dim);
-    return std::span(bytes).subspan(static_cast<uint64_t>(slot) * n, n);
+  KvPage page(quant::Type type) const {
+    return kv_page(type, attention_.shape.n_kv_heads, attention_.shape.head_dim, page_tokens_);
+  }
+
+  std::vector<std::byte> entry(const std::vector<std::byte>& bytes, quant::Type type, int sequence,
+                               int position, int kv_head) const {
+    const int64_t id = table_[static_cast<size_t>(sequence * stride_ + position / page_tokens_)];
+    const int token = position % page_tokens_;
+    const std::byte* const row = bytes.data() + page(type).row_at(id, kv_head, token);
+    const std::byte* const scales = bytes.data() + page(type).scales_of(id, kv_head, token);
+    if (quant::is_float(type)) return {row, row + page(type).row_bytes};
+    std::vector<std::byte> out;  // of each block: its scale, then its integers
+    const int64_t block_bytes = type == quant::Type::q8_0 ? 32 : 16;
+    for (int b = 0; b < attention_.shape.head_dim / 32; ++b) {
+      out.insert(out.end(), scales + 2 * b, scales + 2 * b + 2);
+      out.insert(out.end(), row + b * block_bytes, row + (b + 1) * block_bytes);
+    }
+    return out;
   }
 
   const Attention& attention_;

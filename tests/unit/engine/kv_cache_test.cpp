@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "base/units.h"
+#include "policy/plan/pricing.h"
 #include "unit/model/tiny_model.h"
 
 namespace sluice::engine::test {
@@ -131,18 +132,19 @@ TEST_F(CacheTest, EverySequenceCanBeFilledToItsContext) {
   EXPECT_EQ(cache.n_free_pages(), 0);
 }
 
-// Every layer's keys and values have their own room of [pages, kv heads, page_tokens, head_dim].
+// Every layer's keys and values have their own room of pages. A part of a page, for one head, is
+// three rows of 64 values; of a quantised type it ends on a boundary of 16 bytes.
 TEST_F(CacheTest, LayersStandApartInAlignedMemory) {
   struct Case {
     Type k, v;
-    uint64_t k_row, v_row;  // bytes of 64 values
+    uint64_t k_head, v_head;  // bytes of a part
   };
-  for (const Case& c : {Case{Type::f32, Type::f32, 256, 256}, Case{Type::f16, Type::bf16, 128, 128},
-                        Case{Type::q8_0, Type::q4_0, 68, 36}}) {
+  for (const Case& c : {Case{Type::f32, Type::f32, 768, 768}, Case{Type::f16, Type::bf16, 384, 384},
+                        Case{Type::q8_0, Type::q4_0, 208, 112}}) {
     KvCache cache(backend::memory_of(*ops), config,
                   {.k_type = c.k, .v_type = c.v, .n_sequences = 1, .n_ctx = 7, .page_tokens = 3});
-    const uint64_t n_rows = 3 * 3 * 2;
-    const uint64_t k_bytes = n_rows * c.k_row, v_bytes = n_rows * c.v_row;
+    const uint64_t n_parts = 3 * 2;
+    const uint64_t k_bytes = n_parts * c.k_head, v_bytes = n_parts * c.v_head;
     ASSERT_EQ(cache.layers().size(), 3u);
     EXPECT_EQ(cache.n_bytes(), 3 * (round_up(k_bytes, 64) + round_up(v_bytes, 64)));
     for (size_t i = 0; i < 3; ++i) {
@@ -159,6 +161,30 @@ TEST_F(CacheTest, LayersStandApartInAlignedMemory) {
       const backend::KvLayerView& layer = cache.layers()[i];
       for (uint64_t b = 0; b < k_bytes; ++b) ASSERT_EQ(layer.k[b], std::byte(2 * i)) << b;
       for (uint64_t b = 0; b < v_bytes; ++b) ASSERT_EQ(layer.v[b], std::byte(2 * i + 1)) << b;
+    }
+  }
+}
+
+// The planner knows nothing of pages' layout: it prices blocks of GGUF.
+TEST_F(CacheTest, TakesTheMemoryThatThePlannerPrices) {
+  for (const auto& [type, priced] : {std::pair(Type::f32, policy::KvType::f32),
+                                     {Type::f16, policy::KvType::f16},
+                                     {Type::bf16, policy::KvType::bf16},
+                                     {Type::q8_0, policy::KvType::q8_0},
+                                     {Type::q4_0, policy::KvType::q4_0}}) {
+    for (const int head_dim : {32, 64, 96, 128, 256}) {
+      config.head_dim = head_dim;
+      const KvCache cache(backend::memory_of(*ops), config,
+                          {.k_type = type,
+                           .v_type = Type::f16,
+                           .n_sequences = 3,
+                           .n_ctx = 130,
+                           .page_tokens = policy::kKvPageTokens});
+      const policy::LayerShape layer{
+          .n_kv_heads = config.n_kv_heads, .k_head_dim = head_dim, .v_head_dim = head_dim};
+      const policy::Workload work{.n_ctx = 130, .n_sequences = 3, .k_type = priced};
+      EXPECT_EQ(cache.n_bytes(), 3 * policy::kv_bytes(layer, work))
+          << quant::type_name(type) << " heads of " << head_dim;
     }
   }
 }
