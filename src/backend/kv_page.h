@@ -1,12 +1,12 @@
-// How keys or values stand in a page of the KV cache: one place that says so, for whoever writes
-// and reads pages, on the CPU or in a kernel (all of it is constexpr, which nvcc compiles for
-// both). A page has a part for each kv head, of page_tokens rows:
+// How keys or values stand in a page of the KV cache, for whoever writes and reads pages, on the
+// CPU or in a kernel (all of it is constexpr, which nvcc compiles for both). A page has a part for
+// each kv head, of page_tokens rows:
 //   f32, f16, bf16  values [page_tokens, head_dim]
 //   q8_0            int8 [page_tokens, head_dim], then f16 scales [page_tokens, head_dim / 32]
-//   q4_0            nibbles [page_tokens, head_dim / 2], then scales as of q8_0; a block of 32 is
-//   16
-//                   bytes, byte i with element i below and element i + 16 above
-// So integers and scales are read aligned, which GGUF's blocks of 34 and 18 bytes are not.
+//   q4_0            nibbles [page_tokens, head_dim / 2], then scales as of q8_0
+// Nibbles of a block of 32 are 16 bytes: byte i has element i below and element i + 16 above. So
+// integers and scales are read aligned, which GGUF's blocks of 34 and 18 bytes are not. Keys of
+// q4_0 are rotated first (kv_rotation.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/kv_rows.h"
 #include "backend/cpu/rms_norm.h"
+#include "backend/kv_rotation.h"
 
 namespace sluice::backend::cpu {
 namespace {
@@ -39,6 +40,7 @@ void Attend::append(const AttendCall& call, int64_t row) const {
   normalise_heads(attention.head_norm, attention.k_norm, attention.n_kv_heads, dim, k);
   for (int h = 0; h < attention.n_heads + attention.n_kv_heads; ++h) {  // k stands behind q
     rope_turn(attention.rope.pairing, call.angles(row), q + h * dim);
+    if (rotates_keys(kv.k_type)) rotate_head({q + h * dim, static_cast<size_t>(dim)});
   }
   const int32_t position = call.position(row);
   const int64_t page =
@@ -46,7 +48,7 @@ void Attend::append(const AttendCall& call, int64_t row) const {
   const int token = position % kv.page_tokens;
   const auto store = [&](quant::Type type, const float* heads, std::byte* data) {
     const KvPage at = call.page(type);
-    for (int h = 0; h < attention.n_kv_heads; ++h) {
+    for (int h = 0; h < at.n_kv_heads; ++h) {
       store_kv_row(type, {heads + h * dim, static_cast<size_t>(dim)},
                    data + at.row_at(page, h, token), data + at.scales_of(page, h, token));
     }

@@ -28,7 +28,7 @@ namespace sluice::backend::cpu {
 constexpr int kSpanPositions = 1024;
 
 struct AttendCall {
-  const RowsView& qkv;  // q normalised and turned
+  const RowsView& qkv;  // q normalised and turned, and rotated where keys are (kv_rotation.h)
   const AttentionView& attention;
   const StepView& step;
   const KvLayerView& kv;

@@ -77,6 +77,30 @@ std::vector<float> attend_one(std::span<const float> q, const History& seen, siz
   return all.o;
 }
 
+// kv_rotation.h's order of sums: both halves first, then one with the other.
+void add_halves(std::span<float> x) {
+  const size_t half = x.size() / 2;
+  if (half == 0) return;
+  add_halves(x.first(half));
+  add_halves(x.last(half));
+  for (size_t i = 0; i < half; ++i) {
+    const float a = x[i], b = x[i + half];
+    x[i] = a + b;
+    x[i + half] = a - b;
+  }
+}
+
+// What a query becomes where keys are of 4 bits; heads here are of one block of 32, whose signs are
+// the lower half of the first word.
+std::vector<float> rotated(std::span<const float> q) {
+  EXPECT_EQ(q.size(), 32u);
+  std::vector<float> out(q.begin(), q.end());
+  for (size_t i = 0; i < 32; ++i) out[i] = (0x85a308d3u >> i & 1) != 0 ? -out[i] : out[i];
+  add_halves(out);
+  for (float& x : out) x *= 1.0f / std::sqrt(32.0f);
+  return out;
+}
+
 // Without norms and turns, so that q is what was given.
 AttentionShape plain(int n_heads, int n_kv_heads, int head_dim, Type k, Type v) {
   return {.n_heads = n_heads,
@@ -133,11 +157,13 @@ void check(const AttentionShape& shape, const Rows& qkv, const Division& d,
     for (const int row : rows) {
       for (int h = kv * group; h < (kv + 1) * group; ++h) {
         const size_t at = static_cast<size_t>(h) * dim;
-        expect_same_bits(
-            attend_one(qkv.row(row).subspan(at, dim), history, static_cast<size_t>(row) + 1),
-            outs[0].row(row).subspan(at, dim),
-            describe(shape) + describe(d) + " row " + std::to_string(row) + " head " +
-                std::to_string(h));
+        const auto given = qkv.row(row).subspan(at, dim);
+        const std::vector<float> q =
+            shape.k_type == Type::q4_0 ? rotated(given) : std::vector(given.begin(), given.end());
+        expect_same_bits(attend_one(q, history, static_cast<size_t>(row) + 1),
+                         outs[0].row(row).subspan(at, dim),
+                         describe(shape) + describe(d) + " row " + std::to_string(row) + " head " +
+                             std::to_string(h));
       }
     }
   }

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "unit/backend/attention.h"
 #include "unit/backend/reference.h"
 
@@ -12,7 +14,29 @@ namespace {
 
 using quant::Type;
 
-// The heads of q (or k) as float64: normalised, then turned.
+// kv_rotation.h's formula. A value passes log2(n) sums, whose size is at most the sum of all
+// magnitudes, and three roundings of the factor and its product.
+void rotate_reference(std::span<Bounded> head) {
+  constexpr uint64_t kPi[] = {0x243f6a8885a308d3, 0x13198a2e03707344};
+  const size_t n = std::min<size_t>(128, head.size() & (~head.size() + 1));
+  const double factor = 1 / std::sqrt(static_cast<double>(n));
+  for (size_t begin = 0; begin < head.size(); begin += n) {
+    const auto block = head.subspan(begin, n);
+    const BoundedRow x(block.begin(), block.end());
+    for (size_t i = 0; i < n; ++i) {
+      block[i] = {};
+      for (size_t j = 0; j < n; ++j) {
+        const int n_signs = std::popcount(i & j) + static_cast<int>(kPi[j / 64] >> j % 64 & 1);
+        block[i].value += factor * (n_signs % 2 == 0 ? x[j].value : -x[j].value);
+        block[i].error +=
+            factor * (x[j].error + x[j].magnitude() * kUnit * (std::bit_width(n) + 2));
+      }
+      block[i].error *= kSlack;
+    }
+  }
+}
+
+// The heads of q (or k) as float64: normalised, turned, and rotated where keys are of 4 bits.
 BoundedRow heads_reference(std::span<const float> heads, const Attention& attention,
                            const NormView& norm, int32_t position) {
   const auto dim = static_cast<size_t>(attention.view.head_dim);
@@ -23,6 +47,7 @@ BoundedRow heads_reference(std::span<const float> heads, const Attention& attent
       std::ranges::copy(norm_reference(heads.subspan(h, dim), norm), out.data() + h);
     }
     rope_reference(attention.view.rope, position, std::span(out).subspan(h, dim));
+    if (attention.shape.k_type == Type::q4_0) rotate_reference(std::span(out).subspan(h, dim));
   }
   return out;
 }
@@ -171,6 +196,12 @@ TEST(Attend, KeysAndValuesMayBeOfDifferentTypes) {
   check_attend({.k_type = Type::q8_0, .v_type = Type::q4_0});
   check_attend({.k_type = Type::f16, .v_type = Type::f32});
   check_attend({.k_type = Type::f32, .v_type = Type::bf16});
+}
+
+TEST(Attend, RotatesHeadsOfAnyWidthForKeysOf4Bits) {
+  for (const int dim : {32, 64, 96, 128, 192}) {
+    check_attend({.head_dim = dim, .n_rot = dim, .k_type = Type::q4_0, .v_type = Type::f32});
+  }
 }
 
 TEST(Attend, TurnsBothPairingsWhollyOrInPart) {
