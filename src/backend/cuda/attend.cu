@@ -20,7 +20,7 @@
 
 #include "backend/cuda/attend.h"
 #include "backend/cuda/attend_heads.cuh"
-#include "backend/cuda/contract.cuh"
+#include "backend/cuda/contract.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.cuh"
 #include "base/check.h"

@@ -13,7 +13,7 @@
 
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
-#include "backend/cuda/hidden.cuh"
+#include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.cuh"
 #include "backend/cuda/stripe_dispatch.h"
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
   }
   __syncthreads();
   for (int pair = warp; pair < group.n_pairs; pair += kWarps) {
-    write_hidden(a.p.h, group.slot[pair], block, dots + 64 * pair, lane);
+    write_hidden(a.p.h, group.slot[pair], block, dots + 64 * pair);
   }
 }
 

@@ -13,7 +13,7 @@
 
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
-#include "backend/cuda/hidden.cuh"
+#include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/rank.cuh"
 #include "backend/cuda/stage_row.cuh"
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   }
   if (lane % 4 == 0) dots[8 * warp + lane / 4] = acc.value;
   __syncthreads();
-  if (warp == 0) write_hidden(a.p.h, chosen_slot, block, dots, lane);
+  if (warp == 0) write_hidden(a.p.h, chosen_slot, block, dots);
 }
 
 template <Type type>

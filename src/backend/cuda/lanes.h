@@ -1,7 +1,7 @@
 // What a kernel body needs of a warp, with two meanings: on a GPU a value of PerLane is a register
 // of each thread, and EACH_LANE runs once, for the thread's own lane; compiled by g++ a PerLane is
-// 32 values and EACH_LANE a loop over them. So the bodies of stripe_dot.h run, and are checked,
-// where there is no GPU. Every float operation here rounds once (the numeric contract).
+// 32 values and EACH_LANE a loop over them. So bodies that are written with it run, and are
+// checked, where there is no GPU. Every float operation here rounds once (the numeric contract).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,6 +24,9 @@
 
 namespace sluice::backend::cuda {
 
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
 #if defined(__CUDACC__)
 
 template <typename T>
@@ -36,8 +39,14 @@ struct PerLane {
 SLUICE_LANE_FN float fma_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 SLUICE_LANE_FN float mul_rn(float a, float b) { return __fmul_rn(a, b); }
 SLUICE_LANE_FN float add_rn(float a, float b) { return __fadd_rn(a, b); }
+SLUICE_LANE_FN float sub_rn(float a, float b) { return __fsub_rn(a, b); }
+SLUICE_LANE_FN float div_rn(float a, float b) { return __fdiv_rn(a, b); }
+SLUICE_LANE_FN float less_of(float a, float b) { return fminf(a, b); }
+SLUICE_LANE_FN float more_of(float a, float b) { return fmaxf(a, b); }
 SLUICE_LANE_FN float to_float(int i) { return __int2float_rn(i); }
+SLUICE_LANE_FN int to_nearest(float x) { return __float2int_rn(x); }  // ties to even
 SLUICE_LANE_FN float as_float(uint32_t bits) { return __uint_as_float(bits); }
+SLUICE_LANE_FN uint32_t bits_of(float x) { return __float_as_uint(x); }
 SLUICE_LANE_FN float half_bits(uint32_t bits) {
   return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
 }
@@ -50,10 +59,14 @@ SLUICE_LANE_FN uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) 
   return out;
 }
 
-// The value of another lane of the warp.
+// The value of another lane of the warp; of the lane whose number differs in the bits of `mask`.
 template <typename T>
 SLUICE_LANE_FN T from_lane(const PerLane<T>& values, int lane) {
-  return __shfl_sync(0xffffffffu, values.value, lane);
+  return __shfl_sync(kAllLanes, values.value, lane);
+}
+template <typename T>
+SLUICE_LANE_FN T from_other(const PerLane<T>& values, int, int mask) {
+  return __shfl_xor_sync(kAllLanes, values.value, mask);
 }
 
 #else
@@ -68,11 +81,21 @@ struct PerLane {
 inline float fma_rn(float a, float b, float c) { return std::fma(a, b, c); }
 inline float mul_rn(float a, float b) { return a * b; }
 inline float add_rn(float a, float b) { return a + b; }
+inline float sub_rn(float a, float b) { return a - b; }
+inline float div_rn(float a, float b) { return a / b; }
+inline float less_of(float a, float b) { return std::fmin(a, b); }
+inline float more_of(float a, float b) { return std::fmax(a, b); }
 inline float to_float(int i) { return static_cast<float>(i); }
+inline int to_nearest(float x) { return static_cast<int>(std::nearbyint(x)); }
 inline float as_float(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, 4);
   return value;
+}
+inline uint32_t bits_of(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return bits;
 }
 inline float half_bits(uint32_t bits) { return quant::f16_to_f32(static_cast<uint16_t>(bits)); }
 
@@ -91,7 +114,42 @@ template <typename T>
 T from_lane(const PerLane<T>& values, int lane) {
   return values[lane];
 }
+template <typename T>
+T from_other(const PerLane<T>& values, int lane, int mask) {
+  return values[lane ^ mask];
+}
 
 #endif
+
+// All values of each group of `group` lanes, folded as a tree whose order is the same for every
+// lane: all get the same bits, if op(a, b) is op(b, a).
+template <int group, typename T, typename Op>
+SLUICE_LANE_FN PerLane<T> fold_lanes(PerLane<T> values, const Op& op) {
+  SLUICE_UNROLL for (int mask = group / 2; mask > 0; mask >>= 1) {
+    const PerLane<T> before = values;
+    EACH_LANE(lane) { values[lane] = op(before[lane], from_other(before, lane, mask)); }
+  }
+  return values;
+}
+
+SLUICE_LANE_FN PerLane<float> sum_of_lanes(const PerLane<float>& values) {
+  return fold_lanes<kWarp>(values, [](float a, float b) { return add_rn(a, b); });
+}
+
+// Of integers the order does not matter, and from sm_80 on there is an instruction.
+SLUICE_LANE_FN PerLane<uint32_t> most_of_lanes(const PerLane<uint32_t>& values) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return {__reduce_max_sync(kAllLanes, values.value)};
+#else
+  return fold_lanes<kWarp>(values, [](uint32_t a, uint32_t b) { return a > b ? a : b; });
+#endif
+}
+SLUICE_LANE_FN PerLane<int> sum_of_lanes(const PerLane<int>& values) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return {__reduce_add_sync(kAllLanes, values.value)};
+#else
+  return fold_lanes<kWarp>(values, [](int a, int b) { return a + b; });
+#endif
+}
 
 }  // namespace sluice::backend::cuda

@@ -5,7 +5,7 @@
 //          integers, so their order cannot matter.
 // Limits   n % 32 == 0 for quantize_activation (the launcher checks).
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/contract.cuh"
+#include "backend/cuda/contract.h"
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/quantize_activation.h"
 #include "backend/cuda/warp.cuh"
@@ -15,25 +15,14 @@ namespace sluice::backend::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr float kSmallest = 0x1p-100f;  // below it a block is zero
 
 __global__ void quantize_activation_kernel(const float* __restrict__ x, int64_t n,
                                            int8_t* __restrict__ q, float* __restrict__ d,
                                            float* __restrict__ y) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= n) return;  // whole warps: n is a multiple of 32
-  const float value = x[i];
-  const unsigned magnitude = __float_as_uint(value) & 0x7fffffffu;
-  const float peak = __uint_as_float(warp_max(magnitude));
-  const bool is_zero = peak < kSmallest;
-  const float scale = is_zero ? 0.0f : __fdiv_rn(127.0f, peak);
-  const int rounded = is_zero ? 0 : __float2int_rn(__fmul_rn(value, scale));
-  q[i] = static_cast<int8_t>(rounded);
-  const int sum = warp_add(rounded);
-  if (threadIdx.x % kWarp != 0) return;
-  const float step = is_zero ? 0.0f : __fmul_rn(peak, 1.0f / 127.0f);
-  d[i / kWarp] = step;
-  y[i / kWarp] = __fmul_rn(step, static_cast<float>(sum));
+  const int64_t block = i / kWarp;
+  quantize_block({x[i]}, q + kWarp * block, d + block, y + block);
 }
 
 __global__ void swiglu_kernel(const float* gate, const float* up, int64_t n, float* h) {

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/cuda/contract.cuh"
+#include "backend/cuda/contract.h"
 #include "backend/cuda/experts.h"
 #include "backend/cuda/warp.cuh"
 

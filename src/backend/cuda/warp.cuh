@@ -1,38 +1,16 @@
-// What all kernels share: reductions over a warp that every card can do, loads past L1, and the two
-// halves of a programmatic dependent launch.
-// SPDX-License-Identifier: Apache-2.0
+// What all kernels share and no body needs: where a thread stands, loads past L1, and the two
+// halves of a programmatic dependent launch. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>
 
-#include <cstdint>
+#include "backend/cuda/lanes.h"
 
 namespace sluice::backend::cuda {
-
-constexpr int kWarp = 32;
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Of the thread in its block, and in its warp.
 __device__ __forceinline__ int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
 __device__ __forceinline__ int lane_index() { return static_cast<int>(threadIdx.x) % kWarp; }
-
-__device__ __forceinline__ unsigned warp_max(unsigned v) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_max_sync(kAllLanes, v);
-#else
-  for (int m = 16; m > 0; m >>= 1) v = max(v, __shfl_xor_sync(kAllLanes, v, m));
-  return v;
-#endif
-}
-
-__device__ __forceinline__ int warp_add(int v) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_add_sync(kAllLanes, v);
-#else
-  for (int m = 16; m > 0; m >>= 1) v += __shfl_xor_sync(kAllLanes, v, m);
-  return v;
-#endif
-}
 
 // Blocks of 256 threads that share an SM and its registers, for __launch_bounds__. Before sm_90 it
 // has shared memory for one block of these kernels (they take 64 KB and more; an SM has 64 on sm_75
@@ -45,12 +23,7 @@ constexpr int blocks_per_sm(int from_sm_90) {
 #endif
 }
 
-// A tree whose order is the same for every lane: all get the same bits.
-__device__ __forceinline__ float warp_sum(float v) {
-#pragma unroll
-  for (int m = 16; m > 0; m >>= 1) v = __fadd_rn(v, __shfl_xor_sync(kAllLanes, v, m));
-  return v;
-}
+__device__ __forceinline__ float warp_sum(float v) { return sum_of_lanes(PerLane<float>{v}).value; }
 
 // Memory that the kernel before wrote: never through L1, which a kernel that began early may have
 // filled with what stood there before.

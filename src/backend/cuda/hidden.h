@@ -1,0 +1,18 @@
+// The end of gate_up: SwiGLU and the quantisation of a block of hidden values, by one warp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/contract.h"
+#include "backend/cuda/int8_rows.h"
+
+namespace sluice::backend::cuda {
+
+// Hidden values 32 * block .. of a pair. dots: [gate, up][32].
+SLUICE_LANE_FN void write_hidden(const Int8Rows& h, int slot, int block, const float* dots) {
+  PerLane<float> values;
+  EACH_LANE(lane) { values[lane] = swiglu(dots[lane], dots[32 + lane]); }
+  const int64_t at = static_cast<int64_t>(slot) * h.n_chunks * 8 + block;
+  quantize_block(values, h.q + 32 * at, h.d + at, h.y + at);
+}
+
+}  // namespace sluice::backend::cuda
