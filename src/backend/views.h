@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/expert_slot.h"
 #include "base/ids.h"
 #include "quant/stripes.h"
 #include "quant/type.h"
@@ -156,28 +157,35 @@ struct ExpertMatrices {
 };
 
 // gate, up: [d_model, d_ff, n_experts]; down: [d_ff, d_model, n_experts]. The shared expert, where
-// there is one, has matrices of its own width. With a table each expert stands in a slot of its own
-// (ExpertLayout), or nowhere: null; then the matrices' data is not used.
+// there is one, has matrices of its own width. Routed experts may stand each in one piece instead,
+// a slot (ExpertLayout): all in a row, or by a table of addresses, which comes first where there
+// are both. Then only the shapes of gate, up and down count.
 struct ExpertsView {
   WeightView gate, up, down;
   WeightView shared_gate, shared_up, shared_down;
-  const std::byte* const* table = nullptr;  // [n_experts]
+  const std::byte* const* table = nullptr;  // [n_experts]: a slot; null: the expert is not there
+  const std::byte* slots = nullptr;         // n_experts slots, ExpertLayout::stride apart
   LayerId layer;                            // for whoever is asked for what the table lacks
 
   ExpertMatrices expert(int32_t e) const;
 };
 
 // How the matrices of one expert of a layer stand in a slot: one behind the other, as the planner
-// prices them. (Only plain numbers must stand on their own size.)
+// prices them (base/expert_slot.h).
 struct ExpertLayout {
   explicit ExpertLayout(const ExpertsView& experts);
 
   ExpertMatrices at(const std::byte* slot) const;
+  // Where expert e stands, of slots in a row.
+  const std::byte* slot(const std::byte* slots, int32_t e) const {
+    return slots + static_cast<uint64_t>(e) * stride;
+  }
 
   ExpertMatrices shape;  // without data
   uint64_t up_at = 0;
   uint64_t down_at = 0;
   uint64_t n_bytes = 0;
+  uint64_t stride = 0;  // n_bytes and the gap up to the next slot
 };
 
 // Expert `expert` of a layer for row `row` of the step; what it gives is row `slot` of the output.
@@ -190,10 +198,10 @@ struct ExpertPair {
 inline ExpertLayout::ExpertLayout(const ExpertsView& experts)
     : shape{experts.gate, experts.up, experts.down} {
   for (WeightView* w : {&shape.gate, &shape.up, &shape.down}) w->data = nullptr, w->n_mats = 1;
-  const auto aligned = [](uint64_t n) { return (n + 3) / 4 * 4; };
-  up_at = aligned(shape.gate.matrix_bytes());
-  down_at = aligned(up_at + shape.up.matrix_bytes());
-  n_bytes = down_at + shape.down.matrix_bytes();
+  up_at = slot_part_bytes(shape.gate.matrix_bytes());
+  down_at = up_at + slot_part_bytes(shape.up.matrix_bytes());
+  n_bytes = down_at + slot_part_bytes(shape.down.matrix_bytes());
+  stride = slot_bytes(n_bytes);
 }
 
 inline ExpertMatrices ExpertLayout::at(const std::byte* slot) const {
@@ -205,8 +213,9 @@ inline ExpertMatrices ExpertLayout::at(const std::byte* slot) const {
 }
 
 inline ExpertMatrices ExpertsView::expert(int32_t e) const {
-  if (table) return ExpertLayout(*this).at(table[e]);
-  return {gate.matrix(e), up.matrix(e), down.matrix(e)};
+  if (!table && !slots) return {gate.matrix(e), up.matrix(e), down.matrix(e)};
+  const ExpertLayout layout(*this);
+  return layout.at(table ? table[e] : layout.slot(slots, e));
 }
 
 }  // namespace sluice::backend

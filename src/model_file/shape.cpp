@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/expert_slot.h"
 #include "gguf/in_quotes.h"
 #include "model/file_source.h"
 #include "model/model.h"
@@ -144,8 +145,10 @@ LayerShape ShapeReader::read_block(size_t i) {
   for (const TensorInfo* tensor : blocks_[i]) {
     const Role role = role_of(*tensor);
     if (role == Role::expert) {
-      expert_bytes += tensor->n_bytes;
-      if (tensor->name.ends_with(".weight")) expert_elems += n_elems(*tensor);
+      const bool is_matrix = tensor->name.ends_with(".weight");
+      const uint64_t n_bytes = tensor->n_bytes / n_experts;
+      expert_bytes += is_matrix ? slot_part_bytes(n_bytes) : n_bytes;
+      if (is_matrix) expert_elems += n_elems(*tensor);
       continue;
     }
     layer.trunk_bytes += held_bytes(*tensor);
@@ -155,7 +158,7 @@ LayerShape ShapeReader::read_block(size_t i) {
   }
   shape_.widest_row = std::max(shape_.widest_row, row);
   if (expert_bytes > 0) layer.n_experts = config_.n_experts;
-  layer.expert_bytes = expert_bytes / n_experts;
+  layer.expert_bytes = expert_bytes;
   layer.expert_elems = expert_elems / n_experts;
   return layer;
 }

@@ -22,7 +22,6 @@ constexpr KvFormat kFormats[] = {
 
 const KvFormat& format_of(KvType type) { return kFormats[static_cast<size_t>(type)]; }
 
-constexpr uint64_t kSlotAlignment = 256;
 constexpr uint64_t kKvAlignment = 64;
 constexpr uint64_t kParameterBytes = 64;      // of one step
 constexpr uint64_t kAddressBytes = 8;         // of an expert, and of a word that says it is ready
@@ -83,7 +82,6 @@ ModelShape with_mtp(ModelShape model) {
   return model;
 }
 
-uint64_t slot_bytes(uint64_t expert_bytes) { return round_up(expert_bytes, kSlotAlignment); }
 uint64_t slot_bytes(const LayerShape& layer) { return slot_bytes(layer.expert_bytes); }
 
 uint64_t kv_bytes(const LayerShape& layer, const Workload& work) {
@@ -157,7 +155,7 @@ Price price(const ModelShape& model, const Workload& work, const Placement& plac
     (on_gpu ? out.vram.state : out.host.state) += n_sequences * layer.state_bytes;
     out.vram.slots += static_cast<uint64_t>(n_slots) * slot_bytes(layer);
     if (n_slots < layer.n_experts) {
-      out.host.experts += static_cast<uint64_t>(layer.n_experts) * layer.expert_bytes;
+      out.host.experts += static_cast<uint64_t>(layer.n_experts) * slot_bytes(layer);
     }
   }
   (uses_gpu ? out.vram.output : out.host.output) = model.output_bytes;

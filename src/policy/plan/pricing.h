@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/expert_slot.h"
 #include "base/units.h"
 
 namespace sluice::policy {
@@ -35,7 +36,7 @@ struct LayerShape {
   uint64_t state_bytes = 0;  // of a recurrent layer, for one sequence
 
   int n_experts = 0;          // routed ones; 0 in a dense layer
-  uint64_t expert_bytes = 0;  // of one: gate, up and down, with their biases
+  uint64_t expert_bytes = 0;  // of one: gate, up and down (slot_part_bytes), with their biases
   uint64_t expert_elems = 0;
 
   bool attends() const { return n_kv_heads > 0; }
@@ -132,8 +133,8 @@ constexpr int kStagingSlots = 8;
 constexpr int kKvPageTokens = 64;
 constexpr int kMaxLogitRows = 16;  // logits are computed so many rows at a time
 
-// The VRAM one expert of the layer takes: slots start on whole cache lines.
-uint64_t slot_bytes(uint64_t expert_bytes);
+// The memory one expert of the layer takes, in VRAM or in RAM.
+using sluice::slot_bytes;
 uint64_t slot_bytes(const LayerShape& layer);
 
 // Keys and values of all sequences, in whole pages. A sliding layer gives pages back behind its

@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "backend/cpu/host_memory.h"
 #include "backend/ops.h"
 #include "quant/combine.h"
 #include "quant/dot.h"
@@ -202,6 +203,44 @@ TEST(Experts, NoGroupingOfTokensChangesABit) {
       Rows got = x;
       ops->experts(weights.view(), input.view(), routing.view(), got.view());
       expect_same_bits(expected.values, got.values, describe(c) + (together ? " one" : " each"));
+    }
+  }
+}
+
+// All in a row, or found by a table in the opposite order. What stands in the gaps is not read.
+TEST(Experts, EachInOnePieceGiveTheSameBits) {
+  constexpr int64_t kRows = 5;
+  for (const ExpertsCase& c : cases()) {
+    const ExpertWeights weights(c);
+    ExpertsView view = weights.view();
+    const ExpertLayout layout(view);
+    const auto n_experts = static_cast<size_t>(c.n_experts);
+    const Buffer memory = allocate_host(2 * n_experts * layout.stride);
+    std::fill_n(memory.data(), memory.n_bytes(), std::byte{0xff});
+    std::vector<const std::byte*> table(n_experts);
+    for (size_t e = 0; e < n_experts; ++e) {
+      const ExpertMatrices from = view.expert(static_cast<int32_t>(e));
+      for (const size_t place : {e, 2 * n_experts - 1 - e}) {
+        std::byte* const slot = memory.data() + place * layout.stride;
+        std::copy_n(from.gate.data, from.gate.matrix_bytes(), slot);
+        std::copy_n(from.up.data, from.up.matrix_bytes(), slot + layout.up_at);
+        std::copy_n(from.down.data, from.down.matrix_bytes(), slot + layout.down_at);
+        table[e] = slot;
+      }
+    }
+    const Rows a = Rows::random(kRows, c.d_model, 123), x = Rows::random(kRows, c.d_model, 143);
+    Routing routing = Routing::random(kRows, c.n_used, c.n_experts, 163);
+    const Rows expected = literal_experts(view, a, routing, x);
+    view.gate.data = view.up.data = view.down.data = nullptr;
+    view.slots = memory.data();
+    ThreadPool pool(2);
+    const auto ops = make_cpu_ops(pool);
+    ExpertInput input(a);
+    for (const bool by_table : {false, true}) {
+      if (by_table) view.table = table.data();
+      Rows got = x;
+      ops->experts(view, input.view(), routing.view(), got.view());
+      expect_same_bits(expected.values, got.values, describe(c) + (by_table ? " table" : " row"));
     }
   }
 }

@@ -132,10 +132,10 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(gpu.vram.tables, 128u + 64 + 64);  // addresses of 2 layers x 8, parameters, 8 words
   EXPECT_EQ(gpu.vram.staging, 8u * 70'144);
   EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + stream_bytes(m));
-  EXPECT_EQ(gpu.host.experts, 560'000u);  // a victim is dropped, so the host keeps all
+  EXPECT_EQ(gpu.host.experts, 8u * 70'144);  // a victim is dropped, so the host keeps all
   EXPECT_EQ(gpu.host.embedding, 7000u);
   EXPECT_EQ(gpu.host.scratch, expert_scratch);
-  EXPECT_EQ(gpu.host.total(), 560'000u + 7000u + expert_scratch);
+  EXPECT_EQ(gpu.host.total(), 8u * 70'144 + 7000u + expert_scratch);
 
   const VramBytes& v = gpu.vram;
   EXPECT_EQ(v.total(), v.trunk + v.output + v.kv + v.state + v.slots + v.cuda + v.tables +
@@ -152,7 +152,7 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   const Price cpu = price(m, work, {0, {0, 0}});
   EXPECT_EQ(cpu.vram.total(), 0u);
   EXPECT_EQ(cpu.host.total(),
-            4000u + 9000 + 7000 + kv + 1500 + 560'000 + trunk_scratch + expert_scratch);
+            4000u + 9000 + 7000 + kv + 1500 + 8 * 70'144 + trunk_scratch + expert_scratch);
 }
 
 TEST(Pricing, NeedsNoHostCopyAndNoStreamingOfExpertsThatAreAllInVram) {
