@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/machine_fingerprint.h"
 #include "engine/device/expert_runtime.h"
+#include "engine/woven_weights.h"
 #include "model_file/shape.h"
 #include "model_file/synth.h"
 #include "policy/plan/pricing_speed.h"
@@ -68,7 +69,11 @@ double per(double n, int64_t of) { return of == 0 ? 0.0 : n / static_cast<double
 class Lab {
  public:
   explicit Lab(const Settings& s)
-      : s_(s), file_(write(s)), model_(file_), shape_(model_file::read_shape(file_)) {
+      : s_(s),
+        file_(write(s)),
+        model_(file_),
+        woven_(weave(model_)),
+        shape_(model_file::read_shape(file_)) {
     policy::GeneratorOptions options{
         .shape = policy::generator_shape(s.n_layers, s.n_experts, s.n_used)};
     options.n_prefill = 0;
@@ -82,12 +87,17 @@ class Lab {
 
  private:
   static gguf::ModelFile write(const Settings& s);
+  static WovenWeights weave(model::Model& model) {
+    ThreadPool pool(1);
+    return WovenWeights(model, pool, {});
+  }
   ExpertRuntimeOptions runtime_options(const Mode& mode, double link_gbps) const;
   double hits_seconds() const;  // of a layer that misses nothing
 
   Settings s_;
   gguf::ModelFile file_;
   model::Model model_;
+  WovenWeights woven_;
   policy::ModelShape shape_;
   policy::RoutingTrace trace_;
   double scale_;  // of all rates
@@ -188,7 +198,8 @@ Result Lab::run(const Mode& mode, double link_gbps, bool is_forced, double layer
     };
   }
   ThreadPool threads(1);
-  ExpertRuntime runtime(model_, shape_, device, threads, options);
+  RegisteredExperts experts(model_, device);
+  ExpertRuntime runtime(experts, shape_, device, threads, options);
   if (const auto slots = runtime.staging().slots(); !slots.empty()) {
     watch.set_ahead(slots.front().data, slots.back().data + shape_.layers[0].expert_bytes);
   }

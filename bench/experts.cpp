@@ -29,39 +29,38 @@ constexpr int64_t kModel = 2048, kHidden = 768, kExperts = 128, kUsed = 8;
 constexpr int kLayers = 4;  // of 0.4 GB, so that no cache holds what comes again
 constexpr int kRounds = 400;
 
-// Woven weights [n_cols, n_rows, kExperts] in a buffer of their own; one expert's, copied.
-struct Weight {
-  Weight(Type type, int64_t n_cols, int64_t n_rows)
-      : bytes(static_cast<uint64_t>(n_rows) * quant::row_bytes(type, n_cols)),
-        memory(allocate_host(bytes * kExperts)),
-        view{type, memory.data(), n_cols, n_rows, kExperts, quant::Layout::stripes} {
-    std::vector<std::byte> rows(bytes);
-    quant::random_row_blocks(type, 1, 0, n_rows * n_cols / quant::type_info(type).block_elems,
-                             0.05f, rows.data());
-    for (uint64_t at = 0; at < bytes; at += quant::kStripeRows * view.row_bytes()) {
-      quant::weave_rows(type, n_cols, rows.data() + at, memory.data() + at);
-    }
+// A layer's experts as an engine holds them: each in a slot, woven; one expert's, copied.
+struct Layer {
+  // Q4_K_M keeps every other down matrix in Q6_K.
+  explicit Layer(int i) {
+    constexpr auto kStripes = quant::Layout::stripes;
+    view.gate = view.up = {Type::q4_k, nullptr, kModel, kHidden, kExperts, kStripes};
+    view.down = {
+        i % 2 == 0 ? Type::q6_k : Type::q4_k, nullptr, kHidden, kModel, kExperts, kStripes};
+    const ExpertLayout layout(view);
+    memory = allocate_host(layout.stride * kExperts);
+    fill(view.gate, memory.data());
+    fill(view.up, memory.data() + layout.up_at);
+    fill(view.down, memory.data() + layout.down_at);
     for (uint64_t e = 1; e < kExperts; ++e) {
-      std::memcpy(memory.data() + e * bytes, memory.data(), bytes);
+      std::memcpy(memory.data() + e * layout.stride, memory.data(), layout.n_bytes);
+    }
+    view.slots = memory.data();
+  }
+
+  static void fill(const WeightView& w, std::byte* to) {
+    std::vector<std::byte> rows(w.matrix_bytes());
+    const int64_t n_blocks = w.n_rows * w.n_cols / quant::type_info(w.type).block_elems;
+    quant::random_row_blocks(w.type, 1, 0, n_blocks, 0.05f, rows.data());
+    for (uint64_t at = 0; at < rows.size(); at += quant::kStripeRows * w.row_bytes()) {
+      quant::weave_rows(w.type, w.n_cols, rows.data() + at, to + at);
     }
   }
 
-  uint64_t bytes;  // of one expert
+  uint64_t bytes_per_token() const { return kUsed * ExpertLayout(view).n_bytes; }
+
   Buffer memory;
-  WeightView view;
-};
-
-struct Layer {
-  // Q4_K_M keeps every other down matrix in Q6_K.
-  explicit Layer(int i)
-      : gate(Type::q4_k, kModel, kHidden),
-        up(Type::q4_k, kModel, kHidden),
-        down(i % 2 == 0 ? Type::q6_k : Type::q4_k, kHidden, kModel) {}
-
-  uint64_t bytes_per_token() const { return kUsed * (gate.bytes + up.bytes + down.bytes); }
-  ExpertsView view() const { return {.gate = gate.view, .up = up.view, .down = down.view}; }
-
-  Weight gate, up, down;
+  ExpertsView view;
 };
 
 struct Token {
@@ -96,7 +95,7 @@ void measure(const std::vector<Layer>& layers, int n_threads) {
     const auto start = std::chrono::steady_clock::now();
     for (size_t i = 0; i < layers.size(); ++i) {
       token.choose(static_cast<uint64_t>(round) * 100 + i);
-      op->experts(layers[i].view(),
+      op->experts(layers[i].view,
                   {.n_rows = 1,
                    .n_cols = kModel,
                    .q = token.q.data(),

@@ -61,6 +61,7 @@ class Stream {
 class Registration {
  public:
   virtual ~Registration() = default;
+  virtual const std::byte* device_address() const = 0;  // of its first byte
 };
 
 class Device {

@@ -40,8 +40,9 @@ struct LookupView {
   uint32_t step = 0;                        // from 1
   const std::byte* const* table = nullptr;  // [n_experts]: slot (ExpertLayout), or null
   std::span<const StagedSlot> staged;
-  const float* link_share = nullptr;  // of the misses (base/miss_split.h); null: the host's memory
-                                      // cannot be read
+  const std::byte* host = nullptr;    // the layer's slots in the host's memory, as the device finds
+                                      // them (ExpertsView::slots); null: it cannot read them
+  const float* link_share = nullptr;  // of the misses, what it reads there (base/miss_split.h)
   LayerLog* log = nullptr;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <system_error>
 
 #include "backend/cpu/host_memory.h"
@@ -14,19 +15,16 @@
 namespace sluice::engine {
 namespace {
 
+using backend::ExpertsView;
 using backend::WeightView;
 
-constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kCacheLine = 64;
+// A layer's experts begin on a page of their own: memory is registered for a device page by page.
+constexpr uint64_t kPage = 4 * kKiB;
 
 bool can_be_woven(const WeightView& w) {
   return !quant::is_float(w.type) && w.n_rows % quant::kStripeRows == 0;
 }
-
-uint64_t bytes_of(const WeightView& w) {
-  return static_cast<uint64_t>(w.n_rows * w.n_mats) * w.row_bytes();
-}
-
-uint64_t aligned(uint64_t n_bytes) { return (n_bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 std::vector<WeightView*> matrices_to_weave(model::Model& model) {
   std::vector<WeightView*> matrices = model.matrices();
@@ -34,24 +32,51 @@ std::vector<WeightView*> matrices_to_weave(model::Model& model) {
   return matrices;
 }
 
-// Piece by piece on all threads, each of which reads its piece from the disk if need be and lets go
-// of the file's pages when it is done, so that no more of the model is in memory twice.
-void weave(const WeightView& from, ThreadPool& pool, std::byte* to) {
+uint64_t bytes_of(const WeightView& w) {
+  return static_cast<uint64_t>(w.n_mats) * w.matrix_bytes();
+}
+
+uint64_t slots_bytes(const ExpertsView& experts) {
+  return static_cast<uint64_t>(experts.gate.n_mats) * backend::ExpertLayout(experts).stride;
+}
+
+// Hands out memory from its beginning; says where.
+struct Room {
+  uint64_t take(uint64_t n_bytes, uint64_t alignment) {
+    const uint64_t at = round_up(end, alignment);
+    end = at + n_bytes;
+    return at;
+  }
+  uint64_t end = 0;
+};
+
+// All matrices of a weight, to places `stride` bytes apart; woven where they can be. Piece by piece
+// on all threads, each of which reads its piece from the disk if need be and lets go of the file's
+// pages when it is done, so that no more of the model is in memory twice.
+void copy_matrices(WeightView& w, ThreadPool& pool, std::byte* to, uint64_t stride) {
   constexpr uint64_t kPiece = 2 * kMiB;
-  const uint64_t stripe_bytes = quant::kStripeRows * from.row_bytes();
-  const int64_t n_stripes = from.n_rows * from.n_mats / quant::kStripeRows;
-  const auto grain = static_cast<int64_t>(std::max<uint64_t>(1, kPiece / stripe_bytes));
+  const WeightView from = w;
+  const bool weaves = can_be_woven(from);
+  const int64_t unit_rows = weaves ? quant::kStripeRows : 1;
+  const int64_t n_units = from.n_rows / unit_rows;  // of one matrix
+  const uint64_t unit_bytes = static_cast<uint64_t>(unit_rows) * from.row_bytes();
+  const auto grain = static_cast<int64_t>(std::max<uint64_t>(1, kPiece / unit_bytes));
   std::atomic<int> error = 0;
-  pool.parallel_for(n_stripes, grain, [&](int64_t begin, int64_t end, int) {
-    const uint64_t first = static_cast<uint64_t>(begin) * stripe_bytes;
-    const uint64_t last = static_cast<uint64_t>(end) * stripe_bytes;
-    const std::span piece(from.data + first, last - first);
+  pool.parallel_for(n_units * from.n_mats, grain, [&](int64_t begin, int64_t end, int) {
+    const std::span piece(from.row(begin * unit_rows), from.row(end * unit_rows));
     if (const int failed = gguf::read_pages(piece)) {
       error = failed;
       return;
     }
-    for (uint64_t at = first; at < last; at += stripe_bytes) {
-      quant::weave_rows(from.type, from.n_cols, from.data + at, to + at);
+    for (int64_t i = begin; i < end; ++i) {
+      const std::byte* const rows = from.row(i * unit_rows);
+      std::byte* const place = to + static_cast<uint64_t>(i / n_units) * stride +
+                               static_cast<uint64_t>(i % n_units) * unit_bytes;
+      if (weaves) {
+        quant::weave_rows(from.type, from.n_cols, rows, place);
+      } else {
+        std::memcpy(place, rows, unit_bytes);
+      }
     }
     gguf::forget_pages(piece);
   });
@@ -60,14 +85,17 @@ void weave(const WeightView& from, ThreadPool& pool, std::byte* to) {
                 cat("the model's weights cannot be read (", std::generic_category().message(error),
                     "); expected a whole file on a sound disk"));
   }
+  w.data = to;
+  if (weaves) w.layout = quant::Layout::stripes;
 }
 
 }  // namespace
 
 uint64_t WovenWeights::bytes_for(model::Model& model) {
-  uint64_t total = 0;
-  for (const WeightView* w : matrices_to_weave(model)) total += aligned(bytes_of(*w));
-  return total;
+  Room room;
+  for (const WeightView* w : matrices_to_weave(model)) room.take(bytes_of(*w), kCacheLine);
+  for (const ExpertsView* e : model.experts()) room.take(slots_bytes(*e), kPage);
+  return room.end;
 }
 
 bool WovenWeights::leave_room(uint64_t n_bytes, uint64_t free_bytes) {
@@ -83,13 +111,26 @@ WovenWeights::WovenWeights(model::Model& model, ThreadPool& pool, const Progress
     throw Error(Errc::out_of_memory, cat("no room for a copy of the weights (", format_bytes(total),
                                          "); leave them in the file: --weights mapped"));
   }
-  std::byte* next = memory_.data();
+  Room room;
+  const auto report = [&](uint64_t done) {
+    if (progress) progress(done, total);
+  };
   for (WeightView* w : matrices_to_weave(model)) {
-    weave(*w, pool, next);
-    w->data = next;
-    w->layout = quant::Layout::stripes;
-    next += aligned(bytes_of(*w));
-    if (progress) progress(static_cast<uint64_t>(next - memory_.data()), total);
+    const uint64_t n_bytes = bytes_of(*w);
+    copy_matrices(*w, pool, memory_.data() + room.take(n_bytes, kCacheLine), n_bytes);
+    report(room.end);
+  }
+  for (ExpertsView* e : model.experts()) {
+    const backend::ExpertLayout layout(*e);
+    uint64_t at = room.take(slots_bytes(*e), kPage);
+    std::byte* const slots = memory_.data() + at;
+    copy_matrices(e->gate, pool, slots, layout.stride);
+    report(at += bytes_of(e->gate));
+    copy_matrices(e->up, pool, slots + layout.up_at, layout.stride);
+    report(at += bytes_of(e->up));
+    copy_matrices(e->down, pool, slots + layout.down_at, layout.stride);
+    report(room.end);
+    e->slots = slots;
   }
 }
 

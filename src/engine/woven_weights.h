@@ -1,6 +1,8 @@
 // A model's quantised matrices, copied into memory of our own and woven as the CPU's kernels like
-// them best (quant/stripes.h): in huge pages, each matrix one stream. docs/decisions/0009 says what
-// that gains and costs.
+// them best (quant/stripes.h): in huge pages, each matrix one stream. Routed experts, quantised or
+// not, stand there as they do on a device: each in one piece (backend::ExpertLayout), so that one
+// copy brings an expert and one address finds it. docs/decisions/0009 says what that gains and
+// costs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

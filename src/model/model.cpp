@@ -53,13 +53,21 @@ std::vector<backend::WeightView*> Model::matrices() {
   for (Layer& layer : layers_) {
     for (backend::Projection& p : layer.qkv) all.push_back(&p.weight);
     backend::ExpertsView& e = layer.experts;
-    for (backend::WeightView* w : {&layer.attn_out.weight, &layer.router.weight, &e.gate, &e.up,
-                                   &e.down, &e.shared_gate, &e.shared_up, &e.shared_down}) {
+    for (backend::WeightView* w : {&layer.attn_out.weight, &layer.router.weight, &e.shared_gate,
+                                   &e.shared_up, &e.shared_down}) {
       all.push_back(w);
     }
   }
   all.push_back(&output_);
   std::erase_if(all, [](const backend::WeightView* w) { return !*w; });
+  return all;
+}
+
+std::vector<backend::ExpertsView*> Model::experts() {
+  std::vector<backend::ExpertsView*> all;
+  for (Layer& layer : layers_) {
+    if (layer.experts.gate) all.push_back(&layer.experts);
+  }
   return all;
 }
 

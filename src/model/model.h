@@ -30,9 +30,10 @@ class Model {
   std::span<const Layer> layers() const { return layers_; }
   const backend::RopeView& rope() const { return layers_.front().attention.rope; }  // of all layers
 
-  // Every matrix that inputs are multiplied with, so that a copy may take its place. (Rows of the
-  // embedding are looked up instead.)
+  // What inputs are multiplied with, so that a copy may take its place: every matrix but the routed
+  // experts', and those by layer. (Rows of the embedding are looked up instead.)
   std::vector<backend::WeightView*> matrices();
+  std::vector<backend::ExpertsView*> experts();
 
   // The trunk of a layer; of layer n_layers, what stands behind the last: norm and output matrix.
   TrunkTensors trunk(int layer);

@@ -84,11 +84,15 @@ void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
     log_->n_hits += is_resident;
     log_->n_staged += !is_resident && found;
   }
-  if (lookup.link_share) divide_misses(experts, *lookup.link_share);
+  const ExpertLayout layout(experts);
+  if (lookup.host) divide_misses(experts, *lookup.link_share);
+  for (const ExpertPair& pair : link_) {
+    table_[static_cast<size_t>(pair.expert)] = layout.slot(lookup.host, pair.expert);
+  }
   log_->n_link = static_cast<int32_t>(link_.size());
   log_->n_cpu = static_cast<int32_t>(misses_.size());
 
-  const uint64_t expert_bytes = ExpertLayout(experts).n_bytes;
+  const uint64_t expert_bytes = layout.n_bytes;
   const double busy_until = device_.link_free_at();
   log_->link_bytes =
       static_cast<uint64_t>(count_experts(link_, experts.gate.n_mats)) * expert_bytes;
@@ -108,15 +112,14 @@ void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
 
 void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a) {
   rows_.get((std::ssize(hits_) + std::ssize(link_) + std::ssize(misses_)) * a.n_cols);
+  ExpertsView found = experts;
+  found.table = table_.data();
   if (!link_.empty()) {
-    ExpertsView host = experts;
-    host.table = nullptr;
-    host.shared_gate = {};
-    experts_.compute(host, link_, a, rows_.get(0));
+    ExpertsView routed = found;
+    routed.shared_gate = {};
+    experts_.compute(routed, link_, a, rows_.get(0));
   }
-  ExpertsView own = experts;
-  own.table = table_.data();
-  compute_pairs(own, hits_, a);
+  compute_pairs(found, hits_, a);
   const double before = device_.now();
   device_.stand_until(read_by_);
   log_->stall_seconds = device_.now() - before;

@@ -13,11 +13,11 @@ namespace sluice::backend {
 namespace {
 
 // Bytes of one kind that are taken; gives them back at the end of its life.
-class Taken final : public Registration {
+class Taken final {
  public:
   Taken(std::shared_ptr<RamDevice::Shared> shared, uint64_t RamDevice::Shared::*used, uint64_t n)
       : shared_(std::move(shared)), used_(used), n_bytes_(n) {}
-  ~Taken() override {
+  ~Taken() {
     const std::lock_guard lock(shared_->mutex);
     (*shared_).*used_ -= n_bytes_;
   }
@@ -87,11 +87,21 @@ Buffer RamDevice::allocate(MemoryKind kind, uint64_t n_bytes) {
 
 std::unique_ptr<Registration> RamDevice::register_host(std::span<const std::byte> bytes) {
   struct Held final : Registration {
-    explicit Held(std::shared_ptr<Taken> t) : taken(std::move(t)) {}
+    Held(std::shared_ptr<Taken> t, std::shared_ptr<Shared> s, std::span<const std::byte> b)
+        : taken(std::move(t)), shared(std::move(s)), bytes(b) {
+      tell(true);
+    }
+    ~Held() override { tell(false); }
+    const std::byte* device_address() const override { return bytes.data(); }
+    void tell(bool begins) const {
+      if (shared->options.on_register) shared->options.on_register(bytes, begins);
+    }
     std::shared_ptr<Taken> taken;
+    std::shared_ptr<Shared> shared;
+    std::span<const std::byte> bytes;
   };
   auto taken = take(shared_, &Shared::n_pinned, shared_->options.pin_limit, bytes.size());
-  return taken ? std::make_unique<Held>(std::move(taken)) : nullptr;
+  return taken ? std::make_unique<Held>(std::move(taken), shared_, bytes) : nullptr;
 }
 
 std::unique_ptr<Stream> RamDevice::make_stream(std::string name) {

@@ -78,7 +78,7 @@ class RamOps final : public DeviceOps {
   LayerLog* log_ = nullptr;
   LayerId layer_;
   bool has_shared_ = false;
-  std::vector<const std::byte*> table_;  // by expert: where it was found in the device's memory
+  std::vector<const std::byte*> table_;  // by expert: where it was found
   std::vector<ExpertPair> hits_, link_, misses_;
   std::vector<char> used_;  // by expert
   uint32_t request_ = 0;    // 0: none

@@ -27,13 +27,13 @@ void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
                         const backend::RoutingView& routing, backend::RowsView x) {
   if (p_.reroute) p_.reroute(layer, a.n_rows, routing);
   log_.note(layer, a.n_rows, routing);
-  const backend::LookupView lookup{
-      .layer = layer,
-      .step = log_.step(),
-      .table = p_.slots.table(layer),
-      .staged = p_.staging.slots(),
-      .link_share = p_.host.is_readable(layer) ? p_.link_share : nullptr,
-      .log = &log_.layer(layer)};
+  const backend::LookupView lookup{.layer = layer,
+                                   .step = log_.step(),
+                                   .table = p_.slots.table(layer),
+                                   .staged = p_.staging.slots(),
+                                   .host = p_.host.slots(layer),
+                                   .link_share = p_.link_share,
+                                   .log = &log_.layer(layer)};
   p_.ops.find_experts(experts_of(p_, layer), lookup, a, routing);
   p_.staging.layer_routed(p_.ops, layer, log_.step(), log_.routed(layer), x, p_.demand,
                           log_.layer(layer));

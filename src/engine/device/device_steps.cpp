@@ -33,6 +33,11 @@ backend::RamDeviceOptions device_options(const SimDevice& sim, const Machine& ha
           .before_copy = {}};
 }
 
+backend::RamDeviceOptions watched(backend::RamDeviceOptions options, const DeviceRequest& request) {
+  if (request.watch_device) request.watch_device(options);
+  return options;
+}
+
 // Of a decode step in which every expert is a hit.
 double least_layer_seconds(const policy::ModelShape& shape, const policy::Hardware& hardware) {
   double least = std::numeric_limits<double>::max();
@@ -83,6 +88,11 @@ class DeviceSteps final : public StepDriver {
   const DeviceOptions& wishes() const { return request_.options.device; }
   int n_threads() const { return request_.threads.n_threads(); }
   const policy::Plan& plan() const { return session_.plan(); }
+  double wished_link_share(const policy::Plan& plan) const {
+    return wishes().link_share.value_or(plan.link_share);
+  }
+  // Only experts that stand in slots have one address by which the device can read them.
+  bool can_read_link() const { return request_.model.layers().front().experts.slots != nullptr; }
 
   void measure_and_plan();
   void try_ways(const std::string& path);
@@ -93,6 +103,7 @@ class DeviceSteps final : public StepDriver {
   DeviceRequest request_;
   PlacementInfo info_;
   backend::RamDevice device_;
+  RegisteredExperts experts_;  // once for all trials and the driver
   SessionPlan session_;
   std::unique_ptr<StepDriver> driver_;
   ExpertRuntime* runtime_ = nullptr;  // the driver; null where the plan leaves all to the CPU
@@ -101,7 +112,9 @@ class DeviceSteps final : public StepDriver {
 
 DeviceSteps::DeviceSteps(DeviceRequest request)
     : request_(std::move(request)),
-      device_(device_options(wishes().sim, described_machine(wishes(), n_threads(), 0))) {
+      device_(watched(device_options(wishes().sim, described_machine(wishes(), n_threads(), 0)),
+                      request_)),
+      experts_(request_.model, device_) {
   measure_and_plan();
   driver_ = make_driver(plan(), request_.reroute);
   if (plan().n_gpu_layers > 0) runtime_ = static_cast<ExpertRuntime*>(driver_.get());
@@ -164,7 +177,7 @@ std::unique_ptr<StepDriver> DeviceSteps::make_driver(const policy::Plan& plan,
                                                      RouteOverride reroute) {
   const policy::ModelShape& shape = session_.shape;
   if (plan.n_gpu_layers > 0) {
-    return std::make_unique<ExpertRuntime>(request_.model, shape, device_, request_.threads,
+    return std::make_unique<ExpertRuntime>(experts_, shape, device_, request_.threads,
                                            wished_options(plan, std::move(reroute)));
   }
   auto stepper =
@@ -209,6 +222,11 @@ void DeviceSteps::fill_info() {
                                  " layers' experts could be registered for the device; the others ",
                                  "go through a pinned ring, or stay with the CPU"));
   }
+  if (wished_link_share(plan) > 0.0 && !can_read_link()) {
+    info_.warnings.push_back(
+        "the device cannot read experts over the link from a file that is only mapped; the CPU "
+        "computes those that are missing (--weights copied changes that)");
+  }
 }
 
 ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
@@ -217,7 +235,7 @@ ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
   const policy::PolicyKind kind =
       d.cache_policy.empty() ? policy::PolicyKind::mixture : policy::parse_policy(d.cache_policy);
   ExpertRuntimeOptions o = runtime_options(plan, session_.shape, session_.machine, kind);
-  o.place.link_share = d.link_share.value_or(plan.link_share);
+  o.place.link_share = can_read_link() ? wished_link_share(plan) : 0.0;
   o.cut = d.is_segmented ? StepCut::segmented : StepCut::whole;
   // By itself where the CPU computes what is missing: elsewhere the link is never idle, and there
   // was nothing to gain (bench/results/expert_stream.md).

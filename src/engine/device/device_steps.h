@@ -22,6 +22,7 @@ struct DeviceRequest {
   const SessionOptions& options;
   uint64_t held_bytes = 0;  // of its weights, that this process has in memory already
   RouteOverride reroute;
+  std::function<void(backend::RamDeviceOptions&)> watch_device = {};  // tests set its hooks here
 };
 
 // All outlive the driver. Throws as the planner and the runtime do.

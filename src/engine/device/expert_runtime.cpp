@@ -57,10 +57,10 @@ double host_seconds(const policy::ModelShape& shape, const policy::Workload& wor
   return seconds;
 }
 
-ExpertRuntime::ExpertRuntime(const model::Model& model, const policy::ModelShape& shape,
+ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShape& shape,
                              backend::RamDevice& device, ThreadPool& host_threads,
                              const ExpertRuntimeOptions& options)
-    : model_(model),
+    : model_(experts.model()),
       shape_(shape),
       device_(device),
       host_threads_(host_threads),
@@ -68,27 +68,27 @@ ExpertRuntime::ExpertRuntime(const model::Model& model, const policy::ModelShape
       price_(policy::price(shape, options.work, options.place)),
       device_threads_(options.n_device_threads),
       mailbox_(device, {.max_rows = max_rows(),
-                        .max_pairs = int64_t{max_rows()} * model.config().n_experts_used,
-                        .n_cols = model.config().d_model}),
+                        .max_pairs = int64_t{max_rows()} * model_.config().n_experts_used,
+                        .n_cols = model_.config().d_model}),
       crossing_(device.allocate(backend::MemoryKind::mapped,
-                                floats(int64_t{max_rows()} * model.config().d_model))),
+                                floats(int64_t{max_rows()} * model_.config().d_model))),
       logits_out_(device.allocate(
           backend::MemoryKind::mapped,
-          floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model.config().n_vocab))),
-      host_(model, device, n_host_layers()),
+          floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model_.config().n_vocab))),
+      host_(experts, device, n_host_layers()),
       cache_(reachable(options.cache, host_)),
-      trunk_(model, device, n_host_layers(), price_.vram),
+      trunk_(model_, device, n_host_layers(), price_.vram),
       tables_(device, price_.vram.tables),
       scratch_(device, price_.vram.scratch),
       kv_memory_(device, price_.vram.kv),
-      slots_(device, model, cache_, tables_),
-      log_(model.config().n_layers, max_rows(), model.config().n_experts_used),
+      slots_(device, model_, cache_, tables_),
+      log_(model_.config().n_layers, max_rows(), model_.config().n_experts_used),
       main_(device.make_stream("main")),
       copy_stream_(device.make_stream("expert copies")),
       copies_(device, *main_, *copy_stream_, slots_, host_, cache_, options.copies),
-      worker_(model, host_threads, mailbox_, options.misses),
-      rows_(options.work.n_sequences, model.rope()) {
-  sum_.layers.resize(model.layers().size());
+      worker_(model_, host_threads, mailbox_, options.misses),
+      rows_(options.work.n_sequences, model_.rope()) {
+  sum_.layers.resize(model_.layers().size());
   make_host_part(host_threads);
   make_device_part();
   load_first_experts();

@@ -53,9 +53,10 @@ double host_seconds(const policy::ModelShape& shape, const policy::Workload& wor
 
 class ExpertRuntime final : public StepDriver {
  public:
-  // The model's weights stand in host memory, woven or not; all outlive it. At least one layer is
-  // the device's. Throws Errc::out_of_memory where the device is smaller than the plan.
-  ExpertRuntime(const model::Model& model, const policy::ModelShape& shape,
+  // Of the model whose experts these are, registered with that device; all outlive it. At least
+  // one layer is the device's. Throws Errc::out_of_memory where the device is smaller than the
+  // plan.
+  ExpertRuntime(RegisteredExperts& experts, const policy::ModelShape& shape,
                 backend::RamDevice& device, ThreadPool& host_threads,
                 const ExpertRuntimeOptions& options);
   ~ExpertRuntime() override;

@@ -14,7 +14,6 @@ namespace {
 constexpr int kMostAhead = 4;     // layers; each further one is foreseen less well
 constexpr int64_t kLessons = 16;  // before a rank is believed
 constexpr uint32_t kRests = 16;   // steps
-constexpr int kParts = 3;         // copies that bring an expert
 
 policy::PrefetchOptions planner_options(const model::Model& model, uint64_t block_bytes,
                                         double copy_cost) {
@@ -63,7 +62,11 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   const policy::PrefetchOptions sizes =
       planner_options(device_model, memory_.n_bytes(), options.copy_cost);
   if (!options.enabled || sizes.n_slots == 0) return;
-  copy_seconds_ = kParts * options.delay_us * 1e-6 +
+  int n_copies = 0;  // that bring an expert
+  for (const model::Layer& layer : model_.layers()) {
+    n_copies = std::max(n_copies, host.n_copies(layer.id));
+  }
+  copy_seconds_ = n_copies * options.delay_us * 1e-6 +
                   static_cast<double>(sizes.slot_bytes) / (options.link_gbps * 1e9);
   const double n_ahead = std::ceil(copy_seconds_ / options.layer_seconds);
   n_ahead_ = n_ahead <= kMostAhead ? static_cast<int>(n_ahead) : 0;

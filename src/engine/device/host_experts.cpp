@@ -12,30 +12,44 @@ namespace {
 
 constexpr int kRingSlots = 4;
 
-std::span<const std::byte> bytes_of(const backend::WeightView& w) {
-  return {w.data, static_cast<uint64_t>(w.n_mats) * w.matrix_bytes()};
+// Calls copy(to, from, n_bytes) for each piece in which an expert stands.
+template <typename Copy>
+void copy_pieces(const backend::ExpertsView& experts, int32_t expert, std::byte* slot,
+                 const Copy& copy) {
+  const backend::ExpertLayout layout(experts);
+  const backend::ExpertMatrices from = experts.expert(expert);
+  if (experts.slots) {
+    copy(slot, from.gate.data, layout.n_bytes);
+    return;
+  }
+  copy(slot, from.gate.data, from.gate.matrix_bytes());
+  copy(slot + layout.up_at, from.up.data, from.up.matrix_bytes());
+  copy(slot + layout.down_at, from.down.data, from.down.matrix_bytes());
 }
 
 }  // namespace
 
-HostExperts::HostExperts(const model::Model& model, backend::Device& device, int first)
-    : model_(model), registered_(model.layers().size()) {
-  bool is_refused = false;
-  for (const model::Layer& layer : model.layers().subspan(static_cast<size_t>(first))) {
-    auto& leases = registered_[index(layer.id)];
-    for (const backend::WeightView* w :
-         {&layer.experts.gate, &layer.experts.up, &layer.experts.down}) {
-      if (auto lease = device.register_host(bytes_of(*w))) leases.push_back(std::move(lease));
-    }
-    if (leases.size() < 3) leases.clear(), is_refused = true;
-  }
-  if (is_refused) make_ring(device, first);
+void copy_expert(const backend::ExpertsView& experts, int32_t expert, std::byte* slot,
+                 backend::Stream& copies) {
+  copy_pieces(experts, expert, slot, [&](std::byte* to, const std::byte* from, uint64_t n_bytes) {
+    copies.copy(to, from, n_bytes);
+  });
+}
+
+HostExperts::HostExperts(RegisteredExperts& registered, backend::Device& device, int first)
+    : registered_(registered) {
+  registered.add_layers(first);
+  const auto layers = registered.model().layers().subspan(static_cast<size_t>(first));
+  n_registered_ = static_cast<int>(std::ranges::count_if(
+      layers, [&](const model::Layer& layer) { return registered.contains(layer.id); }));
+  if (n_registered_ < std::ssize(layers)) make_ring(device, first);
 }
 
 void HostExperts::make_ring(backend::Device& device, int first) {
   uint64_t n_bytes = 0;
-  for (const model::Layer& layer : model_.layers().subspan(static_cast<size_t>(first))) {
-    if (is_readable(layer.id)) continue;
+  for (const model::Layer& layer :
+       registered_.model().layers().subspan(static_cast<size_t>(first))) {
+    if (registered_.contains(layer.id)) continue;
     n_bytes = std::max(n_bytes, backend::ExpertLayout(layer.experts).n_bytes);
   }
   try {
@@ -47,27 +61,22 @@ void HostExperts::make_ring(backend::Device& device, int first) {
   }
 }
 
-int HostExperts::n_registered() const {
-  return static_cast<int>(
-      std::ranges::count_if(registered_, [](const auto& leases) { return !leases.empty(); }));
+int HostExperts::n_copies(LayerId layer) const {
+  return registered_.contains(layer) && !experts_of(layer).slots ? 3 : 1;
 }
 
 void HostExperts::copy(policy::ExpertKey key, const backend::ExpertLayout& layout, std::byte* slot,
                        backend::Stream& copies) {
-  const backend::ExpertsView& host = model_.layers()[index(key.layer)].experts;
-  const backend::ExpertMatrices from = host.expert(key.expert.value);
-  const std::pair<const backend::WeightView*, uint64_t> parts[] = {
-      {&from.gate, 0}, {&from.up, layout.up_at}, {&from.down, layout.down_at}};
-  if (is_readable(key.layer)) {
-    for (const auto& [w, at] : parts) copies.copy(slot + at, w->data, w->matrix_bytes());
+  const backend::ExpertsView& experts = experts_of(key.layer);
+  if (registered_.contains(key.layer)) {
+    copy_expert(experts, key.expert.value, slot, copies);
     return;
   }
   // The stream's order keeps a place of the ring until it has been copied on.
   std::byte* const ring = ring_[next_++ % ring_.size()].data();
-  copies.call([from, layout, ring] {
-    std::memcpy(ring, from.gate.data, from.gate.matrix_bytes());
-    std::memcpy(ring + layout.up_at, from.up.data, from.up.matrix_bytes());
-    std::memcpy(ring + layout.down_at, from.down.data, from.down.matrix_bytes());
+  copies.call([&experts, key, ring] {
+    copy_pieces(experts, key.expert.value, ring,
+                [](std::byte* to, const std::byte* from, uint64_t n) { std::memcpy(to, from, n); });
   });
   copies.copy(slot, ring, layout.n_bytes);
 }

@@ -1,39 +1,47 @@
-// The experts in the host's memory, as a device may get at them. A layer's are registered where
-// they stand, so that copies run at the link's full speed and the device can read them in the midst
-// of a step. Where the system refuses, or grants no more, they go through a small ring of pinned
-// memory; and where there is not even that, they stay with the CPU.
+// The experts in the host's memory, as a runtime's device may get at them. Where a layer's are
+// registered, copies run at the link's full speed, one for each expert that stands in a slot, and
+// the device can read those in the midst of a step. Where the system refuses, or grants no more,
+// they go through a small ring of pinned memory; and where there is not even that, they stay with
+// the CPU. Experts in a file that is only mapped are copied matrix by matrix, and never read.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <vector>
 
-#include "backend/device.h"
-#include "model/model.h"
+#include "engine/device/registered_experts.h"
 #include "policy/trace/routing.h"
 
 namespace sluice::engine {
 
+// Into a slot (ExpertLayout), when the stream's turn comes: one copy where the expert stands in one
+// piece, else one for each of its matrices.
+void copy_expert(const backend::ExpertsView& experts, int32_t expert, std::byte* slot,
+                 backend::Stream& copies);
+
 class HostExperts {
  public:
-  // The model outlives it. Layers before `first` are the CPU's alone.
-  HostExperts(const model::Model& model, backend::Device& device, int first);
+  // Registers what is not registered yet. Layers before `first` are the CPU's alone.
+  HostExperts(RegisteredExperts& registered, backend::Device& device, int first);
 
-  bool is_readable(LayerId layer) const { return !registered_[index(layer)].empty(); }
-  bool is_copyable(LayerId layer) const { return is_readable(layer) || !ring_.empty(); }
-  int n_registered() const;  // layers
+  bool is_copyable(LayerId layer) const { return registered_.contains(layer) || !ring_.empty(); }
+  int n_registered() const { return n_registered_; }  // layers, of those from `first` on
+  // For the device's work: see RegisteredExperts::slots.
+  const std::byte* slots(LayerId layer) const { return registered_.slots(layer); }
+  // How many copies bring an expert of that layer over the link.
+  int n_copies(LayerId layer) const;
 
-  // Into a slot (ExpertLayout), when the stream's turn comes.
+  // Into a slot, when the stream's turn comes.
   void copy(policy::ExpertKey key, const backend::ExpertLayout& layout, std::byte* slot,
             backend::Stream& copies);
 
  private:
-  static size_t index(LayerId layer) { return static_cast<size_t>(layer.value); }
+  const backend::ExpertsView& experts_of(LayerId layer) const {
+    return registered_.model().layers()[static_cast<size_t>(layer.value)].experts;
+  }
   void make_ring(backend::Device& device, int first);
 
-  const model::Model& model_;
-  // By layer: the leases on gate, up and down; none where one was refused.
-  std::vector<std::vector<std::unique_ptr<backend::Registration>>> registered_;
+  const RegisteredExperts& registered_;
+  int n_registered_ = 0;
   std::vector<backend::Buffer> ring_;  // of one expert each, the largest that needs it
   size_t next_ = 0;
 };

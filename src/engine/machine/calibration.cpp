@@ -248,20 +248,13 @@ std::vector<ChosenExperts> Calibration::copy_experts(std::byte* room, uint64_t n
   std::vector<ChosenExperts> all;
   while (all.size() < kMostChoices) {
     ChosenExperts choice = choose(n_used_);
-    const backend::ExpertLayout layout(choice.experts);
-    const uint64_t slot_bytes = policy::slot_bytes(layout.n_bytes);
+    const uint64_t slot_bytes = backend::ExpertLayout(choice.experts).stride;
     const uint64_t n_fitting = std::min(n_bytes / slot_bytes, choice.pairs.size());
     if (n_fitting == 0 || (n_fitting < choice.pairs.size() && !all.empty())) break;
     choice.pairs.resize(n_fitting);
     choice.table.resize(static_cast<size_t>(choice.experts.gate.n_mats));
     for (const backend::ExpertPair& pair : choice.pairs) {
-      const backend::ExpertMatrices from = choice.experts.expert(pair.expert);
-      const auto copy = [&](const backend::WeightView& w, uint64_t at) {
-        stream.copy(room + at, w.data, w.matrix_bytes());
-      };
-      copy(from.gate, 0);
-      copy(from.up, layout.up_at);
-      copy(from.down, layout.down_at);
+      copy_expert(choice.experts, pair.expert, room, stream);
       choice.table[static_cast<size_t>(pair.expert)] = room;
       room += slot_bytes;
       n_bytes -= slot_bytes;
@@ -281,7 +274,7 @@ void Calibration::measure_device() {
   const backend::ExpertInputView input = activations.view(1).expert_input;
   uint64_t largest = 0;
   for (const model::Layer& layer : model_.layers()) {
-    largest = std::max(largest, policy::slot_bytes(backend::ExpertLayout(layer.experts).n_bytes));
+    largest = std::max(largest, backend::ExpertLayout(layer.experts).stride);
   }
   // What crosses the link in a part of the time, and no more than it takes.
   const auto crossing = static_cast<uint64_t>(rates.link_gbps * kGiga * budget_ / 20);

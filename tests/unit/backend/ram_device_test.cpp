@@ -66,7 +66,9 @@ TEST(RamDevice, PinnedMemoryAndRegistrationsShareALimit) {
     EXPECT_NE(device.register_host(std::span(memory).first(kMiB / 2)), nullptr);
     error_of(Errc::out_of_memory, [&] { device.allocate(MemoryKind::mapped, kMiB); });
   }
-  EXPECT_NE(device.register_host(memory), nullptr);
+  const auto lease = device.register_host(memory);
+  ASSERT_NE(lease, nullptr);
+  EXPECT_EQ(lease->device_address(), memory.data());
 }
 
 TEST(RamDevice, ABufferMayOutliveTheDevice) {

@@ -33,7 +33,8 @@ struct World {
         cache(cache_options(n_slots_per_layer)),
         tables(device, 4 * kKiB),
         slots(device, *file, cache, tables),
-        host(*file, device, 0),
+        registered(*file, device),
+        host(registered, device, 0),
         main(device.make_stream("main")),
         stream(device.make_stream("expert copies")),
         copies(device, *main, *stream, slots, host, cache, {.poison = true}) {}
@@ -84,13 +85,12 @@ struct World {
 
   bool holds(const std::byte* slot, ExpertKey key) const {
     const backend::ExpertMatrices there = slots.layout(key.layer).at(slot);
-    const backend::ExpertsView& stacks =
-        (*file).layers()[static_cast<size_t>(key.layer.value)].experts;
-    const auto same = [&](const backend::WeightView& a, const backend::WeightView& stack) {
-      return std::memcmp(a.data, stack.matrix(key.expert.value).data, a.matrix_bytes()) == 0;
+    const backend::ExpertMatrices here =
+        (*file).layers()[static_cast<size_t>(key.layer.value)].experts.expert(key.expert.value);
+    const auto same = [](const backend::WeightView& a, const backend::WeightView& b) {
+      return std::memcmp(a.data, b.data, a.matrix_bytes()) == 0;
     };
-    return same(there.gate, stacks.gate) && same(there.up, stacks.up) &&
-           same(there.down, stacks.down);
+    return same(there.gate, here.gate) && same(there.up, here.up) && same(there.down, here.down);
   }
 
   OpenModel file;
@@ -98,6 +98,7 @@ struct World {
   policy::ExpertCache cache;
   DeviceBlock tables;
   ExpertSlots slots;
+  RegisteredExperts registered;
   HostExperts host;
   std::unique_ptr<backend::Stream> main, stream;
   ExpertCopies copies;

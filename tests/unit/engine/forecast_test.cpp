@@ -140,7 +140,8 @@ class Forecast : public ::testing::Test {
       const auto routed = trace.steps[static_cast<size_t>(pos)].layer(layer.value);
       for (size_t k = 0; k < routed.size(); ++k) routing.experts[k] = routed[k].expert.value;
     };
-    ExpertRuntime runtime(*model, shape, device, threads, options);
+    RegisteredExperts experts(*model, device);
+    ExpertRuntime runtime(experts, shape, device, threads, options);
     double start = 0.0;
     for (; pos < kWarmUp + kMeasured; ++pos) {
       if (pos == kWarmUp) start = runtime.seconds();

@@ -77,8 +77,9 @@ struct Placed {
   Placed(const OpenModel& m, const Place& place)
       : shape(m.shape()),
         device(place.device),
+        experts(*m, device),
         host_threads(2),
-        runtime(*m, shape, device, host_threads, options_for(shape, place)) {}
+        runtime(experts, shape, device, host_threads, options_for(shape, place)) {}
 
   // The first tokens together, then one by one.
   Logits run(std::span<const TokenId> tokens, size_t n_prompt = 9,
@@ -100,6 +101,7 @@ struct Placed {
 
   policy::ModelShape shape;
   backend::RamDevice device;
+  RegisteredExperts experts;
   ThreadPool host_threads;
   ExpertRuntime runtime;
 };

@@ -17,20 +17,23 @@ constexpr PolicyKind kPolicies[] = {PolicyKind::mixture, PolicyKind::lru, Policy
                                     PolicyKind::slru,    PolicyKind::lfu, PolicyKind::dlfu};
 
 // Enough experts that three in a hundred are one.
-OpenModel many_experts(const char* architecture, const char* mix) {
+OpenModel many_experts(const char* architecture, const char* mix,
+                       Weights weights = Weights::woven) {
   model_file::SynthOptions options = model::test::tiny_options(architecture, mix);
   options.config.n_experts = 32;
   options.config.n_ctx_train = 1024;
-  return OpenModel(options);
+  return OpenModel(options, weights);
 }
 
-// Each with another policy, driver and link, with and without prefetch, in turn.
+// Each with another policy, driver and link, with and without prefetch, in turn; and now and then
+// from experts that stand in the file.
 TEST(PlacementInvariance, HoldsFor256TokensOfEveryArchitectureMixAndBudget) {
   const std::vector<TokenId> tokens = text(256);
   size_t i = 0;
   for (const char* architecture : model::test::kArchitectures) {
     for (const char* mix : {"F32", "Q8_0", "Q4_K_M"}) {
       const OpenModel model = many_experts(architecture, mix);
+      const OpenModel mapped = many_experts(architecture, mix, Weights::mapped);
       const Logits expected = run_alone(
           *model, tokens, 64, {.kv = {.n_sequences = 1, .n_ctx = 256, .page_tokens = 64}});
       for (const double share : {0.0, 0.03, 0.1, 0.3, 0.6, 1.0}) {
@@ -40,7 +43,7 @@ TEST(PlacementInvariance, HoldsFor256TokensOfEveryArchitectureMixAndBudget) {
         place.device.link_gbps = i / 3 % 2 == 0 ? 50.0 : 1.0;
         place.link_share = i / 4 % 2 == 0 ? 0.0 : 0.5;
         if (i++ % 5 < 3) place.staging = eager_staging();
-        Placed placed(model, place);
+        Placed placed(i % 3 == 0 ? mapped : model, place);
         expect_same_bits(expected, placed.run(tokens, 20),
                          cat(architecture, " ", mix, ", ", share, " of the experts"));
       }
@@ -127,7 +130,7 @@ TEST(PlacementInvariance, HoldsForEveryWidthOfAStep) {
 // Prompts: experts that are missing stream through two buffers, or are computed by the CPU.
 TEST(PlacementInvariance, HoldsForPrompts) {
   for (const char* architecture : {"qwen2moe", "llama"}) {
-    const OpenModel model(architecture, "Q4_K_M");
+    const OpenModel model(architecture, "Q4_K_M"), mapped(architecture, "Q4_K_M", Weights::mapped);
     const std::vector<TokenId> tokens = text(80);
     const Logits expected = run_alone(*model, tokens);
     for (const double share : {0.0, 0.3, 1.0}) {
@@ -136,10 +139,12 @@ TEST(PlacementInvariance, HoldsForPrompts) {
         place.device.link_gbps = link_gbps;
         place.device.cpu_gbps = 10.0;
         place.staging = eager_staging();  // for what follows the prompt
-        Placed placed(model, place);
-        expect_same_bits(expected, placed.run(tokens, 60), cat(architecture, ", ", share));
-        const bool streams = share < 1.0 && link_gbps > 1.0;
-        EXPECT_EQ(placed.runtime.stats().streamed_bytes > 0, streams);
+        for (const OpenModel* m : {&model, &mapped}) {
+          Placed placed(*m, place);
+          expect_same_bits(expected, placed.run(tokens, 60), cat(architecture, ", ", share));
+          const bool streams = share < 1.0 && link_gbps > 1.0;
+          EXPECT_EQ(placed.runtime.stats().streamed_bytes > 0, streams);
+        }
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "engine/step/stepper.h"
+#include "engine/woven_weights.h"
 #include "model_file/shape.h"
 #include "unit/backend/expect.h"
 #include "unit/model/draft.h"
@@ -18,31 +19,40 @@ using model::test::expect_contains;
 using model::test::TempDir;
 using model::test::write_tiny;
 
+enum class Weights { woven, mapped };  // as Model::load copies them, or in the file
+
 class OpenModel {
  public:
-  OpenModel(const std::string& architecture, const std::string& mix)
-      : OpenModel([&](const std::string& path) { write_tiny(path, architecture, mix); }) {}
-  explicit OpenModel(const model_file::SynthOptions& options)
-      : OpenModel([&](const std::string& path) {
-          ThreadPool pool(1);
-          write_synthetic_model(path, options, pool, {});
-        }) {}
-  explicit OpenModel(const Draft& draft)
-      : OpenModel([&](const std::string& path) { draft.write(path); }) {}
+  OpenModel(const std::string& architecture, const std::string& mix,
+            Weights weights = Weights::woven)
+      : OpenModel([&](const std::string& path) { write_tiny(path, architecture, mix); }, weights) {}
+  explicit OpenModel(const model_file::SynthOptions& options, Weights weights = Weights::woven)
+      : OpenModel(
+            [&](const std::string& path) {
+              ThreadPool pool(1);
+              write_synthetic_model(path, options, pool, {});
+            },
+            weights) {}
+  explicit OpenModel(const Draft& draft, Weights weights = Weights::woven)
+      : OpenModel([&](const std::string& path) { draft.write(path); }, weights) {}
 
   const model::Model& operator*() const { return model_; }
+  const gguf::ModelFile& file() const { return file_; }
   policy::ModelShape shape() const { return model_file::read_shape(file_); }
   std::string path() const { return dir_ / "m.gguf"; }
 
  private:
   template <typename Write>
-  requires std::is_invocable_v<Write, std::string>
-  explicit OpenModel(const Write& write)
-      : file_((write(dir_ / "m.gguf"), gguf::ModelFile::open(dir_ / "m.gguf"))), model_(file_) {}
+  requires std::is_invocable_v<Write, std::string> OpenModel(const Write& write, Weights weights)
+      : file_((write(dir_ / "m.gguf"), gguf::ModelFile::open(dir_ / "m.gguf"))), model_(file_) {
+    ThreadPool pool(1);
+    if (weights == Weights::woven) woven_.emplace(model_, pool, WovenWeights::Progress{});
+  }
 
   TempDir dir_;
   gguf::ModelFile file_;
   model::Model model_;
+  std::optional<WovenWeights> woven_;
 };
 
 inline std::vector<TokenId> random_tokens(size_t n, uint64_t seed) {
