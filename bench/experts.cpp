@@ -1,6 +1,8 @@
 // The experts of one token alone: gate, up, SwiGLU, down and the sum, for layers of the shape of
 // Qwen3-30B-A3B in Q4_K_M (128 experts, 8 used, chosen at random), next to how fast the same
-// threads read memory.
+// threads read memory. Each expert in a slot, and, in turn with it, gate, up and down of all
+// experts in three stacks; the ratio is the median over the turns, so that other work on the
+// machine counts for both.
 //
 //   cmake --preset release -DSLUICE_BENCH=ON && cmake --build --preset release --target
 //   bench_experts build/release/bench/bench_experts [THREADS ...]
@@ -26,29 +28,41 @@ namespace {
 using quant::Type;
 
 constexpr int64_t kModel = 2048, kHidden = 768, kExperts = 128, kUsed = 8;
-constexpr int kLayers = 4;  // of 0.4 GB, so that no cache holds what comes again
+constexpr int kLayers = 2;  // of 0.4 GB, so that no cache holds what comes again
 constexpr int kRounds = 400;
 
-// A layer's experts as an engine holds them: each in a slot, woven; one expert's, copied.
+// A layer's experts, woven; one expert's, copied.
 struct Layer {
   // Q4_K_M keeps every other down matrix in Q6_K.
-  explicit Layer(int i) {
+  Layer(int i, bool in_slots) {
     constexpr auto kStripes = quant::Layout::stripes;
     view.gate = view.up = {Type::q4_k, nullptr, kModel, kHidden, kExperts, kStripes};
     view.down = {
         i % 2 == 0 ? Type::q6_k : Type::q4_k, nullptr, kHidden, kModel, kExperts, kStripes};
     const ExpertLayout layout(view);
     memory = allocate_host(layout.stride * kExperts);
-    fill(view.gate, memory.data());
-    fill(view.up, memory.data() + layout.up_at);
-    fill(view.down, memory.data() + layout.down_at);
-    for (uint64_t e = 1; e < kExperts; ++e) {
-      std::memcpy(memory.data() + e * layout.stride, memory.data(), layout.n_bytes);
+    if (in_slots) view.slots = memory.data();
+    std::byte* next = memory.data();
+    for (WeightView* w : {&view.gate, &view.up, &view.down}) {
+      w->data = next;
+      next += in_slots ? slot_part_bytes(w->matrix_bytes()) : kExperts * w->matrix_bytes();
     }
-    view.slots = memory.data();
+    fill([](const ExpertMatrices& e) { return e.gate; });
+    fill([](const ExpertMatrices& e) { return e.up; });
+    fill([](const ExpertMatrices& e) { return e.down; });
   }
 
-  static void fill(const WeightView& w, std::byte* to) {
+  template <typename Part>
+  void fill(const Part& part) {
+    const WeightView w = part(view.expert(0));
+    auto* const first = const_cast<std::byte*>(w.data);  // our own memory
+    fill_rows(w, first);
+    for (int32_t e = 1; e < kExperts; ++e) {
+      std::memcpy(const_cast<std::byte*>(part(view.expert(e)).data), first, w.matrix_bytes());
+    }
+  }
+
+  static void fill_rows(const WeightView& w, std::byte* to) {
     std::vector<std::byte> rows(w.matrix_bytes());
     const int64_t n_blocks = w.n_rows * w.n_cols / quant::type_info(w.type).block_elems;
     quant::random_row_blocks(w.type, 1, 0, n_blocks, 0.05f, rows.data());
@@ -84,35 +98,48 @@ struct Token {
   std::vector<float> weights = std::vector<float>(kUsed, 1.0f / kUsed);
 };
 
-void measure(const std::vector<Layer>& layers, int n_threads) {
+double seconds_of(Ops& op, Token& token, const std::vector<Layer>& layers, int round) {
+  const auto start = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < layers.size(); ++i) {
+    token.choose(static_cast<uint64_t>(round) * 100 + i);
+    op.experts(layers[i].view,
+               {.n_rows = 1,
+                .n_cols = kModel,
+                .q = token.q.data(),
+                .d = token.d.data(),
+                .y = token.y.data()},
+               {.n_used = kUsed, .experts = token.deck.data(), .weights = token.weights.data()},
+               {token.out.data(), 1, kModel});
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+void measure(const std::vector<Layer>& slots, const std::vector<Layer>& stacks, int n_threads) {
   ThreadPool pool(n_threads);
   const std::unique_ptr<Ops> op = make_cpu_ops(pool);
   Token token;
+  double bytes = 0.0;
+  for (const Layer& layer : slots) bytes += static_cast<double>(layer.bytes_per_token());
   const double before = cli::read_bytes_per_second(pool);
-  std::vector<double> rates;  // bytes/s of each round
-  for (int round = 0; round < kRounds; ++round) {
-    double bytes = 0.0;
-    const auto start = std::chrono::steady_clock::now();
-    for (size_t i = 0; i < layers.size(); ++i) {
-      token.choose(static_cast<uint64_t>(round) * 100 + i);
-      op->experts(layers[i].view,
-                  {.n_rows = 1,
-                   .n_cols = kModel,
-                   .q = token.q.data(),
-                   .d = token.d.data(),
-                   .y = token.y.data()},
-                  {.n_used = kUsed, .experts = token.deck.data(), .weights = token.weights.data()},
-                  {token.out.data(), 1, kModel});
-      bytes += static_cast<double>(layers[i].bytes_per_token());
-    }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    rates.push_back(bytes / took.count());
+  std::vector<double> in_slots, in_stacks, ratios;
+  for (int round = 0; round < kRounds; ++round) {  // whoever is second has no advantage
+    const bool slots_first = round % 2 == 0;
+    const double first = seconds_of(*op, token, slots_first ? slots : stacks, 2 * round);
+    const double second = seconds_of(*op, token, slots_first ? stacks : slots, 2 * round + 1);
+    in_slots.push_back(bytes / (slots_first ? first : second));
+    in_stacks.push_back(bytes / (slots_first ? second : first));
+    ratios.push_back(in_slots.back() / in_stacks.back());
   }
-  std::ranges::nth_element(rates, rates.begin() + kRounds / 2);
   const double reads = std::max(before, cli::read_bytes_per_second(pool));
-  const double median = rates[kRounds / 2];
-  std::printf("%7d  %10.1f  %6.1f  %3.0f %%\n", pool.n_threads(), median / 1e9, reads / 1e9,
-              100.0 * median / reads);
+  const double speed = median(in_slots);
+  std::printf("%7d  %10.1f  %6.1f  %3.0f %%  %9.1f  %5.3f\n", pool.n_threads(), speed / 1e9,
+              reads / 1e9, 100.0 * speed / reads, median(in_stacks) / 1e9, median(ratios));
 }
 
 }  // namespace
@@ -122,9 +149,12 @@ int main(int argc, char** argv) {
   std::vector<int> threads;
   for (int i = 1; i < argc; ++i) threads.push_back(std::atoi(argv[i]));
   if (threads.empty()) threads = {1, 0};  // 0: all cores
-  std::vector<sluice::backend::Layer> layers;
-  for (int i = 0; i < sluice::backend::kLayers; ++i) layers.emplace_back(i);
-  std::puts("threads  experts GB/s   reads  share");
-  for (const int n : threads) sluice::backend::measure(layers, n);
+  std::vector<sluice::backend::Layer> slots, stacks;
+  for (int i = 0; i < sluice::backend::kLayers; ++i) {
+    slots.emplace_back(i, true);
+    stacks.emplace_back(i, false);
+  }
+  std::puts("threads  experts GB/s   reads  share  in stacks  ratio");
+  for (const int n : threads) sluice::backend::measure(slots, stacks, n);
   return 0;
 }
