@@ -60,9 +60,9 @@ TEST_F(Request, ForAKvTypeThatDoesNotFitTheHeadIsRefused) {
       make_model(dir / "narrow.gguf", {{"--head-dim", "16"}, {"--heads", "16"}});
   for (const char* flag : {"-ctk", "-ctv"}) {
     EXPECT_TRUE(refused(run_sluice({"run", "-m", narrow, "--tokens", "1", flag, "q8_0"}),
-                        {"Q8_0", "multiple of 32", "have 16", "f16"}));
+                        {"q8_0", "multiple of 32", "have 16", "f16"}));
     EXPECT_TRUE(refused(run_sluice({"logits", "-m", narrow, "--tokens", "1", flag, "q4_0"}),
-                        {"Q4_0", "multiple of 32", "have 16"}));
+                        {"q4_0", "multiple of 32", "have 16"}));
   }
   EXPECT_TRUE(succeeded(run_sluice({"logits", "-m", narrow, "--tokens", "1", "-ctk", "bf16"})));
 }
