@@ -22,7 +22,7 @@
 #include "backend/cuda/attend_heads.cuh"
 #include "backend/cuda/contract.h"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stage_rows.h"
 #include "base/check.h"
 
 namespace sluice::backend::cuda {
@@ -340,9 +340,9 @@ __device__ __forceinline__ void write_four(const Attend& p, int row, int head, i
   }
   if (!p.out_int8) return;
   const int64_t block = static_cast<int64_t>(row) * p.out_int8.n_chunks * 8 + column / 32;
-  quantize_segment(is_in ? v : float4{0, 0, 0, 0}, static_cast<int>(threadIdx.x) % kWarp,
-                   p.out_int8.q + 32 * block + column % 32, p.out_int8.d + block,
-                   p.out_int8.y + block, is_in);
+  quantize_segment({is_in ? v : float4{0, 0, 0, 0}},
+                   {{p.out_int8.q + 32 * block + column % 32, p.out_int8.d + block,
+                     p.out_int8.y + block, is_in}});
 }
 
 __device__ __forceinline__ float4 divided(float4 v, float by) {

@@ -16,7 +16,7 @@
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/rank.cuh"
-#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
 #include "base/check.h"

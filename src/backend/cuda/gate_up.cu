@@ -15,7 +15,7 @@
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
 #include "base/check.h"
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     one.int8.q += static_cast<int64_t>(group.row[k]) * kChunk * a.shape.n_chunks;
     one.int8.d += static_cast<int64_t>(group.row[k]) * 8 * a.shape.n_chunks;
     one.int8.y += static_cast<int64_t>(group.row[k]) * 8 * a.shape.n_chunks;
-    RowStager(one, rows + k * staged_row_bytes(a.shape.n_chunks), nullptr).copy();
+    RowStager(one, rows + k * staged_row_bytes(a.shape.n_chunks), nullptr, warp, kWarps).copy();
   }
   __syncthreads();
 

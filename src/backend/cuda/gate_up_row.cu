@@ -16,7 +16,7 @@
 #include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/rank.cuh"
-#include "backend/cuda/stage_row.cuh"
+#include "backend/cuda/stage_row.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
 #include "base/check.h"
@@ -56,13 +56,13 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   if constexpr (ranks) {
     const int own = static_cast<int>(threadIdx.x);
     const Ranks all(own < r.n_experts ? __ldcg(r.scores + own) : 0.0f, r.n_experts, keys);
-    copy_row(a.p.a, a.shape.n_chunks, row);
+    copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
     __syncthreads();
     if (all.rank() == which && threadIdx.x % 2 == 0) {
       chosen[0] = address, chosen[1] = address ? address + r.up_at : nullptr, chosen_slot = which;
     }
   } else {
-    copy_row(a.p.a, a.shape.n_chunks, row);
+    copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
     if (threadIdx.x == 0) {
       const ExpertGroup* const group = a.p.list.groups + which;
       const auto read = [](const uint8_t* const* p) {

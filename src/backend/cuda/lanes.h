@@ -12,6 +12,7 @@
 #include <cuda_fp16.h>
 #define SLUICE_LANE_FN __device__ __forceinline__
 #define SLUICE_UNROLL _Pragma("unroll")
+#define SLUICE_ROLLED _Pragma("unroll 1")
 #define EACH_LANE(lane) if (const int lane = static_cast<int>(threadIdx.x % 32); lane >= 0)
 #else
 #include <cmath>
@@ -19,6 +20,7 @@
 #include "quant/half.h"
 #define SLUICE_LANE_FN inline
 #define SLUICE_UNROLL
+#define SLUICE_ROLLED
 #define EACH_LANE(lane) for (int lane = 0; lane < 32; ++lane)
 #endif
 
@@ -41,6 +43,7 @@ SLUICE_LANE_FN float mul_rn(float a, float b) { return __fmul_rn(a, b); }
 SLUICE_LANE_FN float add_rn(float a, float b) { return __fadd_rn(a, b); }
 SLUICE_LANE_FN float sub_rn(float a, float b) { return __fsub_rn(a, b); }
 SLUICE_LANE_FN float div_rn(float a, float b) { return __fdiv_rn(a, b); }
+SLUICE_LANE_FN float sqrt_rn(float x) { return __fsqrt_rn(x); }
 SLUICE_LANE_FN float less_of(float a, float b) { return fminf(a, b); }
 SLUICE_LANE_FN float more_of(float a, float b) { return fmaxf(a, b); }
 SLUICE_LANE_FN float to_float(int i) { return __int2float_rn(i); }
@@ -58,6 +61,30 @@ SLUICE_LANE_FN uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) 
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(out) : "r"(lo), "r"(hi), "r"(selector));
   return out;
 }
+
+// Of four signed bytes.
+SLUICE_LANE_FN int sum_of_bytes(uint32_t bytes) {
+  return __dp4a(static_cast<int>(bytes), 0x01010101, 0);
+}
+
+// Memory that the kernel before wrote: never through L1, which a kernel that began early may have
+// filled with what stood there before. And memory that no kernel writes.
+SLUICE_LANE_FN float4 load_past_l1(const float* p) {
+  return __ldcg(reinterpret_cast<const float4*>(p));
+}
+template <typename T>
+SLUICE_LANE_FN T word_past_l1(const T* p) {
+  return __ldcg(p);
+}
+SLUICE_LANE_FN void copy_16_past_l1(void* to, const void* from) {
+  *static_cast<uint4*>(to) = __ldcg(static_cast<const uint4*>(from));
+}
+SLUICE_LANE_FN float4 load_constant(const float* p) {
+  return __ldg(reinterpret_cast<const float4*>(p));
+}
+
+// What lanes wrote to shared memory is there for the others.
+SLUICE_LANE_FN void sync_lanes() { __syncwarp(); }
 
 // The value of another lane of the warp; of the lane whose number differs in the bits of `mask`.
 template <typename T>
@@ -83,6 +110,7 @@ inline float mul_rn(float a, float b) { return a * b; }
 inline float add_rn(float a, float b) { return a + b; }
 inline float sub_rn(float a, float b) { return a - b; }
 inline float div_rn(float a, float b) { return a / b; }
+inline float sqrt_rn(float x) { return std::sqrt(x); }
 inline float less_of(float a, float b) { return std::fmin(a, b); }
 inline float more_of(float a, float b) { return std::fmax(a, b); }
 inline float to_float(int i) { return static_cast<float>(i); }
@@ -109,6 +137,25 @@ inline uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) {
   }
   return out;
 }
+
+inline int sum_of_bytes(uint32_t bytes) {
+  int sum = 0;
+  for (int k = 0; k < 32; k += 8) sum += static_cast<int8_t>(bytes >> k);
+  return sum;
+}
+
+struct float4 {
+  float x, y, z, w;
+};
+inline float4 load_past_l1(const float* p) { return {p[0], p[1], p[2], p[3]}; }
+template <typename T>
+T word_past_l1(const T* p) {
+  return *p;
+}
+inline void copy_16_past_l1(void* to, const void* from) { std::memcpy(to, from, 16); }
+inline float4 load_constant(const float* p) { return load_past_l1(p); }
+
+inline void sync_lanes() {}
 
 template <typename T>
 T from_lane(const PerLane<T>& values, int lane) {

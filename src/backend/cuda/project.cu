@@ -1,6 +1,6 @@
 // out = W norm(x), x += W in, and logits: eight warps of a block share some stripes.
 //
-// Layout   weights: stripes (quant/stripes.h); input rows f32 or int8 (stage_rows.cuh); out f32.
+// Layout   weights: stripes (quant/stripes.h); input rows f32 or int8 (stage_rows.h); out f32.
 // Mapping  a task is as many stripes as have eight units of four chunks together; a warp takes a
 //          unit (more where a row has over eight), its chunk sums go to shared memory, and behind a
 //          barrier one thread for each output adds them in order. A block takes every gridDim-th
@@ -14,7 +14,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project.h"
 #include "backend/cuda/project_row.h"
-#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_parts.cuh"
 #include "backend/cuda/weight_ring.cuh"
@@ -160,7 +160,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(many || type == Type::
     ring.request(place.src, place.n_bytes);
   }
   let_next_kernel_begin();
-  RowStager stager(a.source, rows, reinterpret_cast<float*>(shared + plan.squares_at));
+  RowStager stager(a.source, rows, reinterpret_cast<float*>(shared + plan.squares_at), warp,
+                   kWarps);
 
   auto place = walk.at(0);
   Unit unit{};

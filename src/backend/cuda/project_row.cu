@@ -12,7 +12,7 @@
 
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project_row.h"
-#include "backend/cuda/stage_row.cuh"
+#include "backend/cuda/stage_row.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_parts.cuh"
 #include "backend/cuda/weight_ring.cuh"
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     ring.request(src, unit_bytes<type>(a.shape, unit.first, unit.n));
   }
   let_next_kernel_begin();
-  NormedRow row(a.x, a.norm, has_norm ? a.n_cols : 0);
+  NormedRow row(a.x, a.norm, has_norm ? a.n_cols : 0, warp);
   if (has_unit) {
     unit.data = ring.wait(src);
     unpack_unit<type>(unit, a.shape, weights);
@@ -85,9 +85,9 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     __syncthreads();
     row.stage(squares, staged);
   } else {
-    copy_row(a.in, a.shape.n_chunks, staged);
-    __syncthreads();
+    copy_row(a.in, a.shape.n_chunks, staged, warp, kWarps);
   }
+  __syncthreads();
   if (has_unit) {
     PerLane<float> got;
     dot_unit<type, StagedLoad>(unit, a.shape, weights, staged_row(staged, a.shape.n_chunks, 0),

@@ -14,7 +14,7 @@
 #include "backend/cuda/route.h"
 #include "backend/cuda/router_weights.cuh"
 #include "backend/cuda/score_row.h"
-#include "backend/cuda/stage_rows.cuh"
+#include "backend/cuda/stage_rows.h"
 #include "base/check.h"
 
 namespace sluice::backend::cuda {
@@ -189,7 +189,7 @@ class Scorer {
   // The expert's scores.
   __device__ __forceinline__ void write_scores() const {
     for (int r = warp_; r < p_.n_rows; r += kWarps) {
-      const float scale = row_scale(squares_ + r * n_segments_, p_.d_model, p_.eps, lane_);
+      const float scale = row_scale(squares_ + r * n_segments_, p_.d_model, p_.eps).value;
       float dot = 0.0f;
 #pragma unroll
       for (int k = 0; k < kWarps; ++k) dot = __fadd_rn(dot, dots_[r * kWarps + k]);
@@ -232,7 +232,7 @@ class Scorer {
     float dot = 0.0f;
     const auto add = [&](int k, float4 weights, float4 norm, float4 x) {
       const int segment = warp_ + kWarps * k;
-      const float sum = segment_squares(x);
+      const float sum = segment_squares({x}).value;
       if (lane_ == 0 && segment < n_segments_) squares_[r * n_segments_ + segment] = sum;
       dot = multiply_add(weights, norm, x, dot);
     };
@@ -246,11 +246,11 @@ class Scorer {
   }
   __device__ __forceinline__ void write_segment(int r, int segment, float4 x) const {
     const int at = kSegment * segment + 4 * lane_;
-    const float scale = row_scale(squares_ + r * n_segments_, p_.d_model, p_.eps, lane_);
+    const float scale = row_scale(squares_ + r * n_segments_, p_.d_model, p_.eps).value;
     const int64_t block = static_cast<int64_t>(r) * p_.a.n_chunks * 8 + 4 * segment + lane_ / 8;
-    quantize_segment(normalized(x, scale, norm_at(at)), lane_,
-                     p_.a.q + 32 * block + 4 * (lane_ % 8), p_.a.d + block, p_.a.y + block,
-                     at < p_.d_model);
+    quantize_segment(
+        {normalized(x, scale, norm_at(at))},
+        {{p_.a.q + 32 * block + 4 * (lane_ % 8), p_.a.d + block, p_.a.y + block, at < p_.d_model}});
   }
 
   const Route& p_;

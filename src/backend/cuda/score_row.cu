@@ -10,7 +10,7 @@
 
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/router_weights.cuh"
-#include "backend/cuda/stage_row.cuh"
+#include "backend/cuda/stage_row.h"
 #include "base/check.h"
 
 namespace sluice::backend::cuda {
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads) score_row_kernel(const __grid_consta
   const int warp = warp_index(), lane = lane_index();
   const int expert = static_cast<int>(blockIdx.x);
   let_next_kernel_begin();
-  NormedRow row(p.x, {p.norm, p.eps}, p.d_model);
+  NormedRow row(p.x, {p.norm, p.eps}, p.d_model, warp);
   const int n_segments = (p.d_model + kSegment - 1) / kSegment;
   const auto column = [&](int segment) { return kSegment * segment + 4 * lane; };
   float4 kept[kKept];
@@ -37,18 +37,18 @@ __global__ void __launch_bounds__(kThreads) score_row_kernel(const __grid_consta
   float dot = 0.0f;
 #pragma unroll
   for (int k = 0; k < kKept; ++k) {
-    dot = multiply_add(kept[k], row.weight(0, k), row.value(0, k), dot);
+    dot = multiply_add(kept[k], row.weight(0, k, lane), row.value(0, k, lane), dot);
   }
 #pragma unroll 1
   for (int k = kKept, s = warp + kWarps * kKept; s < n_segments; s += kWarps, ++k) {
-    dot =
-        multiply_add(router_weights(p, expert, column(s)), row.weight(s, k), row.value(s, k), dot);
+    dot = multiply_add(router_weights(p, expert, column(s)), row.weight(s, k, lane),
+                       row.value(s, k, lane), dot);
   }
   dot = warp_sum(dot);
   if (lane == 0) dots[warp] = dot;
   __syncthreads();
 
-  const float scale = row_scale(squares, p.d_model, p.eps, lane);
+  const float scale = row_scale(squares, p.d_model, p.eps).value;
   if (threadIdx.x == 0) {
     float sum = 0.0f;
 #pragma unroll
@@ -58,10 +58,11 @@ __global__ void __launch_bounds__(kThreads) score_row_kernel(const __grid_consta
 #pragma unroll 1
   for (int s = expert; s < n_segments; s += static_cast<int>(gridDim.x)) {
     if (s % kWarps != warp) continue;
-    const float4 v = normalized(row.value(s, s / kWarps), scale, row.weight(s, s / kWarps));
+    const float4 v =
+        normalized(row.value(s, s / kWarps, lane), scale, row.weight(s, s / kWarps, lane));
     const int block = 4 * s + lane / 8;
-    quantize_segment(v, lane, p.a.q + 32 * block + 4 * (lane % 8), p.a.d + block, p.a.y + block,
-                     column(s) < p.d_model);
+    quantize_segment({v}, {{p.a.q + 32 * block + 4 * (lane % 8), p.a.d + block, p.a.y + block,
+                            column(s) < p.d_model}});
   }
 }
 

@@ -25,12 +25,6 @@ constexpr int blocks_per_sm(int from_sm_90) {
 
 __device__ __forceinline__ float warp_sum(float v) { return sum_of_lanes(PerLane<float>{v}).value; }
 
-// Memory that the kernel before wrote: never through L1, which a kernel that began early may have
-// filled with what stood there before.
-__device__ __forceinline__ float4 load_past_l1(const float* p) {
-  return __ldcg(reinterpret_cast<const float4*>(p));
-}
-
 // Waits until the kernel before has ended and its writes are visible. Every block of every kernel
 // must pass through here before it ends: the kernel behind relies on it for the one before.
 __device__ __forceinline__ void wait_for_previous_kernel() {
