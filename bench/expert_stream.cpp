@@ -189,12 +189,9 @@ Result Lab::run(const Mode& mode, double link_gbps, bool is_forced, double layer
   }
   size_t at = 0;
   if (is_forced) {
-    options.reroute = [&](LayerId layer, int64_t, const backend::RoutingView& routing) {
+    options.reroute = [&](LayerId layer, int64_t, std::span<int32_t> experts) {
       const auto routed = trace_.steps[at].layer(layer.value);
-      for (size_t i = 0; i < routed.size(); ++i) {
-        routing.experts[i] = routed[i].expert.value;
-        routing.weights[i] = routed[i].weight;
-      }
+      for (size_t i = 0; i < routed.size(); ++i) experts[i] = routed[i].expert.value;
     };
   }
   ThreadPool threads(1);

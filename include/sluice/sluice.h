@@ -92,9 +92,9 @@ struct SessionOptions {
   // Sees what every token used, after its step; valid during the call.
   std::function<void(const RoutedToken&)> on_routing;
 
-  // Puts other experts ([n_used], all different) in the place of those that the router chose for
-  // the token at `pos`: to measure with a recorded routing. It may be called twice, from any
-  // thread, one at a time.
+  // Puts other experts ([n_used], all different) in the place of those that the router will choose
+  // for the token at `pos`: to measure with a recorded routing. Asked before the step, for every
+  // token and layer; all are -1 then, and what is left so is the router's.
   std::function<void(int pos, int layer, std::span<int32_t> experts)> reroute;
 };
 

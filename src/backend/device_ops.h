@@ -6,6 +6,7 @@
 
 #include "backend/device.h"
 #include "backend/ops.h"
+#include "base/routed_expert.h"
 
 namespace sluice::backend {
 
@@ -23,15 +24,22 @@ constexpr uint64_t staged_key(uint32_t step, LayerId layer, int32_t expert) {
 
 // What happened in a layer of a step; in memory that host and device see.
 struct LayerLog {
+  int32_t n_rows = 0;    // that were routed
   int32_t n_hits = 0;    // pairs of expert and row, by where their expert was found: in a slot,
   int32_t n_staged = 0;  // copied ahead,
   int32_t n_link = 0;    // read over the link,
   int32_t n_cpu = 0;     // with the host
   uint64_t link_bytes = 0;
-  double seconds = 0.0;        // of the layer's experts, from lookup to sum
-  double wait_seconds = 0.0;   // of it, for the host's rows
-  double stall_seconds = 0.0;  // of it, for bytes on the link
-  double cpu_seconds = 0.0;    // that the host computed
+  int64_t ns = 0;        // nanoseconds of the layer's experts, from lookup to sum
+  int64_t wait_ns = 0;   // of it, for the host's rows
+  int64_t stall_ns = 0;  // of it, for bytes on the link
+  int64_t cpu_ns = 0;    // that the host computed
+};
+
+// Where the device writes that down, and what was routed.
+struct LayerLogView {
+  LayerLog* counts = nullptr;
+  RoutedExpert* routed = nullptr;  // [n_rows, n_used]
 };
 
 // Where the device finds the experts of a layer while a step runs; all of it in memory it reads.
@@ -43,7 +51,7 @@ struct LookupView {
   const std::byte* host = nullptr;    // the layer's slots in the host's memory, as the device finds
                                       // them (ExpertsView::slots); null: it cannot read them
   const float* link_share = nullptr;  // of the misses, what it reads there (base/miss_split.h)
-  LayerLog* log = nullptr;
+  LayerLogView log;
 };
 
 class DeviceOps : public Ops {
@@ -58,8 +66,10 @@ class DeviceOps : public Ops {
   // the layer.
   virtual void add_found(const RoutingView& routing, RowsView x) = 0;
 
-  // For steps too wide for that: the rows of some pairs, whose experts stand in experts.table; and
-  // of the shared expert, where there is one. Then their sum.
+  // For steps too wide for that: what was routed, for the host to see. The rows of some pairs,
+  // whose experts stand in experts.table; and of the shared expert, where there is one. Then their
+  // sum.
+  virtual void log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) = 0;
   virtual void compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
                              const ExpertInputView& a) = 0;
   virtual void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) = 0;

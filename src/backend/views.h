@@ -110,6 +110,7 @@ struct StepView {
   const float* angles = nullptr;  // [n_rows, n_rot]: of RopeView's pairs, the cos, then the sin
   const int32_t* page_table = nullptr;
   int64_t table_stride = 0;
+  const int32_t* forced = nullptr;  // [n_layers, n_rows, n_used], as RoutingView has them; or null
 };
 
 // One layer's share of the KV cache: pages as in kv_page.h, keys and values apart, each in its own
@@ -137,6 +138,9 @@ struct RoutingView {
   int32_t* experts = nullptr;       // [n_rows, n_used]
   float* weights = nullptr;         // [n_rows, n_used]
   float* shared_weights = nullptr;  // [n_rows]; written where the router has a shared gate
+  // [n_rows, n_used]: who takes the place, and the weight, of the expert at that rank; -1: nobody.
+  // Null: the router decides.
+  const int32_t* forced = nullptr;
 };
 
 // The input of a layer's experts, in the formats their weights need: plain rows for F32, F16 and

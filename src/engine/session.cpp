@@ -147,11 +147,8 @@ std::unique_ptr<engine::StepDriver> Session::Impl::make_cpu_driver() {
 
 engine::RouteOverride Session::Impl::make_reroute() {
   if (!options.reroute) return {};
-  return [this](LayerId layer, int64_t n_rows, const backend::RoutingView& routing) {
-    for (int64_t r = 0; r < n_rows; ++r) {
-      options.reroute(text.first_of_step() + static_cast<int>(r), layer.value,
-                      {routing.experts + r * routing.n_used, static_cast<size_t>(routing.n_used)});
-    }
+  return [this](LayerId layer, int64_t row, std::span<int32_t> experts) {
+    options.reroute(text.first_of_step() + static_cast<int>(row), layer.value, experts);
   };
 }
 

@@ -18,6 +18,9 @@ void route_row(ConstRowsView h, int64_t r, const RouterView& router, std::span<f
   const auto n_used = static_cast<size_t>(router.n_used);
   choose_experts(scores, router.renormalize, {routing.experts + r * router.n_used, n_used},
                  {routing.weights + r * router.n_used, n_used});
+  for (int64_t i = r * router.n_used; routing.forced && i < (r + 1) * router.n_used; ++i) {
+    if (routing.forced[i] >= 0) routing.experts[i] = routing.forced[i];
+  }
   if (router.shared_gate) {
     routing.shared_weights[r] =
         quant::sigmoid(quant::dot_f32(router.shared_gate, h.row(r), h.n_cols));

@@ -2,6 +2,7 @@
 // what it asks the host for.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "backend/ram/ram_ops.h"
 #include "base/check.h"
@@ -13,6 +14,8 @@ namespace {
 
 constexpr double kGiga = 1e9;
 constexpr double kMicro = 1e-6;
+
+int64_t nanoseconds(double seconds) { return std::llround(seconds * kGiga); }
 
 }  // namespace
 
@@ -71,8 +74,8 @@ void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
   found_at_ = device_.now();
   layer_ = lookup.layer;
   has_shared_ = static_cast<bool>(experts.shared_gate);
-  log_ = lookup.log ? lookup.log : &unlogged_;
-  *log_ = {};
+  log_ = lookup.log.counts;
+  log_routing(routing, a.n_rows, lookup.log);
   table_.assign(lookup.table, lookup.table + experts.gate.n_mats);
   hits_.clear(), link_.clear(), misses_.clear();
   for (int32_t slot = 0; slot < a.n_rows * routing.n_used; ++slot) {
@@ -110,6 +113,13 @@ void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
       machine_.copy_interference * (static_cast<double>(log_->link_bytes) + copies) / cpu_rate;
 }
 
+void RamOps::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
+  *log.counts = {.n_rows = static_cast<int32_t>(n_rows)};
+  for (int64_t i = 0; i < n_rows * routing.n_used; ++i) {
+    log.routed[i] = {ExpertId(routing.experts[i]), routing.weights[i]};
+  }
+}
+
 void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a) {
   rows_.get((std::ssize(hits_) + std::ssize(link_) + std::ssize(misses_)) * a.n_cols);
   ExpertsView found = experts;
@@ -122,7 +132,7 @@ void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a)
   compute_pairs(found, hits_, a);
   const double before = device_.now();
   device_.stand_until(read_by_);
-  log_->stall_seconds = device_.now() - before;
+  log_->stall_ns = nanoseconds(device_.now() - before);
 }
 
 void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
@@ -145,7 +155,7 @@ void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPai
 void RamOps::add_found(const RoutingView& routing, RowsView x) {
   if (request_ != 0) take_answer(x.n_cols);
   experts_.combine(routing, rows_.get(0), has_shared_, x);
-  log_->seconds = device_.now() - found_at_;
+  log_->ns = nanoseconds(device_.now() - found_at_);
 }
 
 void RamOps::take_answer(int64_t n_cols) {
@@ -157,9 +167,9 @@ void RamOps::take_answer(int64_t n_cols) {
   }
   const bool is_virtual = machine_.clock == Clock::virtual_time;
   if (is_virtual) device_.stand_until(answered_by_);
-  log_->wait_seconds = device_.now() - before;
-  log_->cpu_seconds = is_virtual ? answered_by_ - found_at_ - machine_.handshake_us * kMicro
-                                 : mailbox_.answer_seconds();
+  log_->wait_ns = nanoseconds(device_.now() - before);
+  log_->cpu_ns = nanoseconds(is_virtual ? answered_by_ - found_at_ - machine_.handshake_us * kMicro
+                                        : mailbox_.answer_seconds());
   for (const ExpertPair& pair : misses_) {
     std::copy_n(mailbox_.answer(pair.slot), n_cols, rows_.get(0) + pair.slot * n_cols);
   }

@@ -49,6 +49,7 @@ class RamOps final : public DeviceOps {
                     const RoutingView& routing) override;
   void compute_found(const ExpertsView& experts, const ExpertInputView& a) override;
   void add_found(const RoutingView& routing, RowsView x) override;
+  void log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) override;
   void compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
                      const ExpertInputView& a) override;
   void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
@@ -74,7 +75,6 @@ class RamOps final : public DeviceOps {
   cpu::Scratch<float> rows_;  // by slot
 
   // Of the layer whose experts were found last.
-  LayerLog unlogged_;
   LayerLog* log_ = nullptr;
   LayerId layer_;
   bool has_shared_ = false;

@@ -25,15 +25,13 @@ void WholeExperts::run(LayerId layer, const backend::ExpertInputView& a,
 
 void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
                         const backend::RoutingView& routing, backend::RowsView x) {
-  if (p_.reroute) p_.reroute(layer, a.n_rows, routing);
-  log_.note(layer, a.n_rows, routing);
   const backend::LookupView lookup{.layer = layer,
                                    .step = log_.step(),
                                    .table = p_.slots.table(layer),
                                    .staged = p_.staging.slots(),
                                    .host = p_.host.slots(layer),
                                    .link_share = p_.link_share,
-                                   .log = &log_.layer(layer)};
+                                   .log = log_.view(layer)};
   p_.ops.find_experts(experts_of(p_, layer), lookup, a, routing);
   p_.staging.layer_routed(p_.ops, layer, log_.step(), log_.routed(layer), x, p_.demand,
                           log_.layer(layer));
@@ -70,10 +68,7 @@ StreamedExperts::StreamedExperts(const ExpertParts& parts, backend::Device& devi
 
 void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
                           const backend::RoutingView& routing, backend::RowsView x) {
-  p_.main.run([=, this] {
-    if (p_.reroute) p_.reroute(layer, a.n_rows, routing);
-    log_.note(layer, a.n_rows, routing);
-  });
+  p_.main.run([=, this] { p_.ops.log_routing(routing, a.n_rows, log_.view(layer)); });
   p_.main.finish();
   sort_pairs(layer, routing.n_used);
   const backend::ExpertsView experts = experts_of(p_, layer);
@@ -88,7 +83,6 @@ void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
     return;
   }
   backend::LayerLog& counts = log_.layer(layer);
-  counts = {};
   counts.n_hits = static_cast<int32_t>(a.n_rows * routing.n_used - n_pairs);
   counts.n_staged = static_cast<int32_t>(n_pairs);
   counts.link_bytes = n_bytes;
@@ -112,7 +106,7 @@ void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
 void StreamedExperts::sort_pairs(LayerId layer, int32_t n_used) {
   for (auto& pairs : pairs_) pairs.clear();
   int32_t slot = 0;
-  for (const policy::RoutedExpert& routed : log_.routed(layer)) {
+  for (const RoutedExpert& routed : log_.routed(layer)) {
     const int32_t e = routed.expert.value;
     pairs_[static_cast<size_t>(e)].push_back({e, slot / n_used, slot});
     ++slot;

@@ -34,7 +34,6 @@ struct ExpertParts {
   ExpertCopies& demand;
   ExpertStaging& staging;
   const float* link_share = nullptr;  // in the device's memory
-  RouteOverride reroute;
 };
 
 class WholeExperts final : public model::ExpertRunner {

@@ -23,6 +23,10 @@ policy::CacheOptions reachable(policy::CacheOptions cache, const HostExperts& ho
   return cache;
 }
 
+backend::Allocate mapped_memory(backend::Device& device) {
+  return [&device](uint64_t n) { return device.allocate(backend::MemoryKind::mapped, n); };
+}
+
 uint64_t floats(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
 
 }  // namespace
@@ -75,6 +79,9 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       logits_out_(device.allocate(
           backend::MemoryKind::mapped,
           floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model_.config().n_vocab))),
+      log_(mapped_memory(device), model_.config().n_layers, max_rows(),
+           model_.config().n_experts_used),
+      forced_(mapped_memory(device), model_.config(), max_rows(), options.reroute),
       host_(experts, device, n_host_layers()),
       cache_(reachable(options.cache, host_)),
       trunk_(model_, device, n_host_layers(), price_.vram),
@@ -82,7 +89,6 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       scratch_(device, price_.vram.scratch),
       kv_memory_(device, price_.vram.kv),
       slots_(device, model_, cache_, tables_),
-      log_(model_.config().n_layers, max_rows(), model_.config().n_experts_used),
       main_(device.make_stream("main")),
       copy_stream_(device.make_stream("expert copies")),
       copies_(device, *main_, *copy_stream_, slots_, host_, cache_, options.copies),
@@ -104,7 +110,7 @@ void ExpertRuntime::make_host_part(ThreadPool& threads) {
   HostPart& h = host_part_;
   h.ops = backend::make_cpu_ops(threads);
   h.resident = std::make_unique<ResidentExperts>(*h.ops, model_);
-  h.experts = std::make_unique<WatchedExperts>(*h.resident, log_, options_.reroute);
+  h.experts = std::make_unique<WatchedExperts>(*h.resident, log_);
   if (n_host_layers() == 0) return;
   h.kv = std::make_unique<KvCache>(memory_of(*h.ops), model_.config(),
                                    kv_options(options_.work, n_host_layers()));
@@ -132,8 +138,7 @@ void ExpertRuntime::make_device_part() {
                              .host = host_,
                              .demand = copies_,
                              .staging = *staging_,
-                             .link_share = link_share_,
-                             .reroute = options_.reroute});
+                             .link_share = link_share_});
   whole_.emplace(*parts_, log_);
   segmented_.emplace(*parts_, *whole_);
   uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
@@ -202,6 +207,7 @@ void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
     rows_.append(rows, caches());
     copy_pages();
     log_.begin_step();
+    forced_rows_ = forced_.fill(rows_.n_rows(), rows_.n_rows());
     run_step(listener);
     end_step(phase);
   } catch (...) {
@@ -251,6 +257,7 @@ void ExpertRuntime::run_host_layers(const OnLayer& on_layer) {
   const int64_t n_rows = rows_.n_rows();
   const HostPart& h = host_part_;
   model::Step step{*h.ops, *h.experts, rows_.view(h.kv ? *h.kv : *kv_), {}, {}};
+  step.rows.forced = forced_rows_;
   if (h.kv) step.kv = h.kv->layers();
   if (h.activations) step.s = h.activations->view(n_rows);
   step.s.x = {crossing_.as<float>(), n_rows, model_.config().d_model};
@@ -273,6 +280,7 @@ void ExpertRuntime::run_device_layers(const StepListener& listener) {
   const bool is_narrow = n_rows <= kNarrowRows;
   model::Step step{*ops_, *whole_, rows_.view(*kv_), {}, activations_->view(n_rows)};
   step.kv = kv_layers_;
+  step.rows.forced = forced_rows_;
   main_->copy(reinterpret_cast<std::byte*>(step.s.x.data), crossing_.data(),
               floats(n_rows * step.s.x.n_cols));
   if (is_narrow && options_.cut == StepCut::whole) {
@@ -330,7 +338,7 @@ std::span<const policy::Move> ExpertRuntime::learn(policy::Phase phase) {
   for (int i = n_host_layers(); i < model_.config().n_layers; ++i) {
     const LayerId layer(i);
     if (is_decode) add_to_stats(i);
-    const std::span<const policy::RoutedExpert> routed = log_.routed(layer);
+    const std::span<const RoutedExpert> routed = log_.routed(layer);
     const size_t n_used = routed.size() / n_rows;
     for (size_t r = 0; r < n_rows; ++r) {
       cache_.touch(layer, routed.subspan(r * n_used, n_used));
@@ -358,8 +366,9 @@ void ExpertRuntime::add_to_stats(int layer) {
   sum.n_hits += log.n_hits, sum.n_staged += log.n_staged;
   sum.n_link += log.n_link, sum.n_cpu += log.n_cpu;
   sum.link_bytes += log.link_bytes;
-  sum.seconds += log.seconds, sum.wait_seconds += log.wait_seconds;
-  sum.stall_seconds += log.stall_seconds, sum.cpu_seconds += log.cpu_seconds;
+  const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+  sum.seconds += seconds(log.ns), sum.wait_seconds += seconds(log.wait_ns);
+  sum.stall_seconds += seconds(log.stall_ns), sum.cpu_seconds += seconds(log.cpu_ns);
 }
 
 ExpertStats ExpertRuntime::stats() const {

@@ -126,13 +126,14 @@ class ExpertRuntime final : public StepDriver {
   backend::Mailbox mailbox_;
   backend::Buffer crossing_;    // mapped: rows of x on their way from host to device
   backend::Buffer logits_out_;  // mapped: logits on their way back
+  RoutingLog log_;
+  ForcedRoutes forced_;
   HostExperts host_;
   policy::ExpertCache cache_;
   DeviceTrunk trunk_;
   DeviceBlock tables_, scratch_, kv_memory_;
   ExpertSlots slots_;
   float* link_share_ = nullptr;
-  RoutingLog log_;
   ExpertStats sum_;  // of the logs
   std::unique_ptr<backend::DeviceOps> ops_;
   std::unique_ptr<KvCache> kv_;
@@ -149,6 +150,7 @@ class ExpertRuntime final : public StepDriver {
   std::optional<SubmittedOps> submitted_;
   HostPart host_part_;
   StepRows rows_;
+  const int32_t* forced_rows_ = nullptr;  // of the step under way
 };
 
 }  // namespace sluice::engine

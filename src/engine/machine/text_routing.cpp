@@ -85,10 +85,8 @@ std::span<const int32_t> TextRouting::experts(LayerId layer) const {
 }
 
 RouteOverride TextRouting::override_routes() const {
-  return [this](LayerId layer, int64_t n_rows, const backend::RoutingView& routing) {
-    for (int64_t row = 0; row < n_rows; ++row) {
-      std::ranges::copy(experts(layer), routing.experts + row * routing.n_used);
-    }
+  return [this](LayerId layer, int64_t /*row*/, std::span<int32_t> forced) {
+    std::ranges::copy(experts(layer), forced.begin());
   };
 }
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "engine/step/routing_log.h"
+#include "engine/step/forced_routes.h"
 #include "model/config.h"
 #include "policy/trace/routing_profile.h"
 #include "policy/trace/trace_generator.h"

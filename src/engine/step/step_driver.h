@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 
+#include "engine/step/forced_routes.h"
 #include "engine/step/routing_log.h"
 #include "engine/step/step_rows.h"
 #include "sluice/device.h"

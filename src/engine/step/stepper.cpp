@@ -33,10 +33,10 @@ Stepper::Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, c
       ops_(std::move(ops)),
       kv_(memory_of(*ops_), model.config(), kv),
       activations_(memory_of(*ops_), model, max_rows),
-      reroute_(std::move(reroute)),
-      log_(model.config().n_layers, max_rows, model.config().n_experts_used),
+      forced_(memory_of(*ops_), model.config(), max_rows, std::move(reroute)),
+      log_(memory_of(*ops_), model.config().n_layers, max_rows, model.config().n_experts_used),
       resident_(*ops_, model),
-      experts_(resident_, log_, reroute_),
+      experts_(resident_, log_),
       rows_(kv.n_sequences, model.rope()) {}
 
 void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
@@ -50,6 +50,7 @@ void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
     log_.begin_step();
     model::Step step{*ops_, experts_, rows_.view(kv_), kv_.layers(),
                      activations_.view(rows_.n_rows())};
+    step.rows.forced = forced_.fill(rows_.n_rows(), rows_.n_rows());
     model_.embed(step);
     forward_layers(model_, step, 0, model_.config().n_layers, listener.on_layer);
     give_logits(step, listener.on_logits);

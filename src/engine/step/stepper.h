@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/wall_clock.h"
 #include "engine/step/activations.h"
+#include "engine/step/forced_routes.h"
 #include "engine/step/kv_cache.h"
 #include "engine/step/resident_experts.h"
 #include "engine/step/step_driver.h"
@@ -48,7 +49,7 @@ class Stepper final : public StepDriver {
   std::unique_ptr<backend::Ops> ops_;
   KvCache kv_;
   ActivationsBuffer activations_;
-  RouteOverride reroute_;
+  ForcedRoutes forced_;
   RoutingLog log_;
   ResidentExperts resident_;
   WatchedExperts experts_;

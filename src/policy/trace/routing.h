@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/routed_expert.h"
 
 namespace sluice::policy {
 
@@ -35,11 +36,7 @@ struct ExpertKey {
   friend constexpr auto operator<=>(ExpertKey, ExpertKey) = default;
 };
 
-struct RoutedExpert {
-  ExpertId expert;
-  float weight = 0.0f;  // its gate
-  friend bool operator==(RoutedExpert, RoutedExpert) = default;
-};
+using sluice::RoutedExpert;
 
 enum class Phase : uint8_t { prefill = 0, decode = 1 };
 

@@ -155,14 +155,14 @@ TEST(ExpertRuntime, AStepThatThrowsLeavesTheTextAsItWas) {
         bool throws = false;
         Place place{.share = 0.3, .n_host_layers = 1, .cut = cut};
         if (layer == 1) place.staging = eager_staging();
-        place.reroute = [&](LayerId l, int64_t, const backend::RoutingView&) {
-          if (l.value == layer && std::exchange(throws, false)) throw std::bad_alloc();
+        const OnLayer fail = [&](int n_done, int) {
+          if (n_done == layer + 1 && std::exchange(throws, false)) throw std::bad_alloc();
         };
         Placed placed(model, place);
         placed.run(text(9));
         const std::vector<StepRow> rows(n_rows, {1, {}, true});
         throws = true;
-        EXPECT_THROW(placed.runtime.step(rows, policy::Phase::prefill, {}), std::bad_alloc);
+        EXPECT_THROW(placed.runtime.step(rows, policy::Phase::prefill, {{}, fail}), std::bad_alloc);
         EXPECT_EQ(placed.runtime.n_tokens({}), 9);
         const auto refuse = [](int64_t, std::span<const float>) { throw std::runtime_error("no"); };
         EXPECT_THROW(placed.runtime.step(rows, policy::Phase::prefill, {refuse}),

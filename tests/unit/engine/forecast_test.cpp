@@ -136,9 +136,9 @@ class Forecast : public ::testing::Test {
     ExpertRuntimeOptions options = runtime_options(p, shape, h, policy::PolicyKind::mixture);
     options.profile = &profile;
     int pos = 0;
-    options.reroute = [&](LayerId layer, int64_t, const backend::RoutingView& routing) {
+    options.reroute = [&](LayerId layer, int64_t, std::span<int32_t> experts) {
       const auto routed = trace.steps[static_cast<size_t>(pos)].layer(layer.value);
-      for (size_t k = 0; k < routed.size(); ++k) routing.experts[k] = routed[k].expert.value;
+      for (size_t k = 0; k < routed.size(); ++k) experts[k] = routed[k].expert.value;
     };
     RegisteredExperts experts(*model, device);
     ExpertRuntime runtime(experts, shape, device, threads, options);

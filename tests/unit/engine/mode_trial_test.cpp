@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "backend/cpu/host_memory.h"
+
 namespace sluice::engine::test {
 namespace {
 
@@ -32,7 +34,7 @@ class TimedDriver final : public StepDriver {
   double step_seconds_;
   double seconds_ = 0.0;
   int n_tokens_ = 0;
-  RoutingLog log_{1, 1, 1};
+  RoutingLog log_{backend::allocate_host, 1, 1, 1};
 };
 
 model::Config config() {

@@ -220,11 +220,11 @@ TEST_F(SessionTest, AFaultInALaterChunkLeavesTheChunksBeforeIt) {
       for (const auto& fault : faults) {
         std::atomic<bool> fails = true;
         SessionOptions options{.n_ctx = 64, .prefill_chunk = chunk, .device = d};
-        options.reroute = [&](int pos, int layer, std::span<int32_t>) {
-          if (pos == 2 * chunk && layer == 1 && fails.exchange(false)) fault();
-        };
         Session session(model, options);
-        EXPECT_ANY_THROW(session.append(tokens));
+        const auto fail_later = [&](int, int) {  // in the midst of the third chunk
+          if (session.n_tokens() > 2 * chunk && fails.exchange(false)) fault();
+        };
+        EXPECT_ANY_THROW(session.append(tokens, {}, {.progress = fail_later}));
         ASSERT_FALSE(fails);
         ASSERT_EQ(session.n_tokens(), 2 * chunk);
         EXPECT_EQ(session.stats().n_prefill_tokens, 2 * chunk);

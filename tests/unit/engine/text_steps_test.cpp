@@ -8,6 +8,7 @@
 
 #include <new>
 
+#include "backend/cpu/host_memory.h"
 #include "unit/engine/run_model.h"
 
 namespace sluice::engine::test {
@@ -58,7 +59,7 @@ class RecordingDriver final : public StepDriver {
  private:
   int max_rows_;
   int n_tokens_ = 0;
-  RoutingLog log_{1, 1, 1};
+  RoutingLog log_{backend::allocate_host, 1, 1, 1};
 };
 
 struct Text {
@@ -186,7 +187,7 @@ TEST(TextSteps, LogitsThatAreNotFiniteFailTheStepWithTheFilesName) {
     double seconds() const override { return 0.0; }
 
    private:
-    RoutingLog log_{1, 1, 1};
+    RoutingLog log_{backend::allocate_host, 1, 1, 1};
   };
   TextSteps text(std::make_unique<NotFinite>(), "model.gguf", {});
   expect_contains(error_of(Errc::bad_file, [&] { text.decode(1); }),
