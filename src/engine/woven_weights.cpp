@@ -122,12 +122,12 @@ WovenWeights::WovenWeights(model::Model& model, ThreadPool& pool, const Progress
   }
   for (ExpertsView* e : model.experts()) {
     const backend::ExpertLayout layout(*e);
-    uint64_t at = room.take(slots_bytes(*e), kPage);
+    const uint64_t at = room.take(slots_bytes(*e), kPage);
     std::byte* const slots = memory_.data() + at;
     copy_matrices(e->gate, pool, slots, layout.stride);
-    report(at += bytes_of(e->gate));
+    report(at + bytes_of(e->gate));
     copy_matrices(e->up, pool, slots + layout.up_at, layout.stride);
-    report(at += bytes_of(e->up));
+    report(at + bytes_of(e->gate) + bytes_of(e->up));
     copy_matrices(e->down, pool, slots + layout.down_at, layout.stride);
     report(room.end);
     e->slots = slots;

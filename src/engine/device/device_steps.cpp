@@ -223,7 +223,7 @@ void DeviceSteps::fill_info() {
                                  "go through a pinned ring, or stay with the CPU"));
   }
   if (wished_link_share(plan) > 0.0 && !can_read_link()) {
-    info_.warnings.push_back(
+    info_.warnings.emplace_back(
         "the device cannot read experts over the link from a file that is only mapped; the CPU "
         "computes those that are missing (--weights copied changes that)");
   }
