@@ -276,11 +276,12 @@ void Calibration::measure_device() {
   for (const model::Layer& layer : model_.layers()) {
     largest = std::max(largest, backend::ExpertLayout(layer.experts).stride);
   }
-  // What crosses the link in a part of the time, and no more than it takes.
+  // What crosses the link in a part of the time, and no more than it takes; but one expert, however
+  // slow the link is beside other work.
   const auto crossing = static_cast<uint64_t>(rates.link_gbps * kGiga * budget_ / 20);
   const uint64_t wish = std::max(kRingBytes, static_cast<uint64_t>(n_used_) * largest);
   const backend::Buffer room =
-      allocate_some(device_, MemoryKind::device, std::min(wish, crossing), largest);
+      allocate_some(device_, MemoryKind::device, std::clamp(crossing, largest, wish), largest);
   const auto stream = device_.make_stream("calibration");  // ends before what its work uses
   copy_to_device(input, *stream);
   const std::vector<ChosenExperts> choices = copy_experts(room.data(), room.n_bytes(), *stream);
