@@ -12,6 +12,7 @@
 #include "backend/cuda/attend.h"
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/experts.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/project.h"
 #include "backend/cuda/route.h"
 #include "base/random.h"

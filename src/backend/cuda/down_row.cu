@@ -15,7 +15,7 @@
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/rank.cuh"
+#include "backend/cuda/rank.h"
 #include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     down_row_kernel(const __grid_constant__ DownSizes a) {
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Chosen chosen;
-  __shared__ __align__(16) unsigned keys[kMostRanked];
+  __shared__ __align__(16) uint32_t keys[kMostRanked];
   __shared__ float scores[kMostRanked], best[kMaxUsed];
   __shared__ uint64_t barriers[kWarps * kMostStages];
   const int warp = warp_index(), lane = lane_index();
@@ -71,16 +71,17 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     const Ranking& r = a.p.ranking;
     const int own = static_cast<int>(threadIdx.x);
     const float score = own < r.n_experts ? __ldcg(r.scores + own) : 0.0f;
-    const uint8_t* const at = Ranks::expert() < r.n_experts ? r.table[Ranks::expert()] : nullptr;
-    const Ranks all(score, r.n_experts, keys);
+    const int expert = Ranks::expert(warp, lane);
+    const uint8_t* const at = expert < r.n_experts ? r.table[expert] : nullptr;
+    const Ranks all({score}, r.n_experts, keys, warp);
     if (own < kMostRanked) scores[own] = score;
     __syncthreads();
-    const int rank = all.rank();
+    const int rank = all.rank().value;
     if (rank < n_groups && own % 2 == 0) {
       chosen.down[rank] = at ? at + r.down_at : nullptr;
       chosen.slot[rank] = rank;
-      best[rank] = all.score();
-      if (blockIdx.x == 0) r.experts[rank] = Ranks::expert();
+      best[rank] = all.score(lane);
+      if (blockIdx.x == 0) r.experts[rank] = expert;
     }
   } else {
     read_list(a.p, n_groups, chosen);
@@ -115,9 +116,9 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
   if constexpr (ranks) {
     const Ranking& r = a.p.ranking;
     if (warp == 0) {
-      const float weight =
-          expert_weight(r.score, r.renormalize, lane < n_groups ? best[lane] : 0.0f, n_groups, lane,
-                        r.n_experts, scores);
+      const float weight = expert_weights({r.score, r.renormalize, n_groups, r.n_experts},
+                                          {lane < n_groups ? best[lane] : 0.0f}, scores)
+                               .value;
       if (lane < n_groups) {
         chosen.weight[lane] = weight;
         if (blockIdx.x == 0) a.p.weights[lane] = weight;

@@ -5,10 +5,11 @@
 #pragma once
 
 #include "backend/cuda/int8_rows.h"
-#include "backend/cuda/launch.h"
 #include "quant/type.h"
 
 namespace sluice::backend::cuda {
+
+struct Launch;
 
 constexpr int kMaxRows = 16;
 constexpr int kMaxUsed = 16;  // experts of a row

@@ -15,7 +15,7 @@
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/rank.cuh"
+#include "backend/cuda/rank.h"
 #include "backend/cuda/stage_row.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
     gate_up_row_kernel(const __grid_constant__ GateUpSizes a) {
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   extern __shared__ __align__(128) uint8_t shared[];
-  __shared__ __align__(16) unsigned keys[kMostRanked];
+  __shared__ __align__(16) uint32_t keys[kMostRanked];
   __shared__ const uint8_t* chosen[2];  // gate, up
   __shared__ int chosen_slot;
   __shared__ float dots[2 * 32];  // gate, up
@@ -48,17 +48,18 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   uint8_t* const row = shared + kWarps * kStages * kSlot;
   WeightRing ring(shared + warp * kStages * kSlot, kSlot, barriers + warp * kStages, kStages);
   const Ranking& r = a.p.ranking;
-  const uint8_t* address = nullptr;  // of Ranks::expert(): cold memory, so before the wait
-  if (ranks && Ranks::expert() < r.n_experts) address = r.table[Ranks::expert()];
+  const uint8_t* address = nullptr;  // of the expert it ranks: cold memory, so before the wait
+  const int expert = Ranks::expert(warp, lane);
+  if (ranks && expert < r.n_experts) address = r.table[expert];
   wait_for_previous_kernel();
   let_next_kernel_begin();
 
   if constexpr (ranks) {
     const int own = static_cast<int>(threadIdx.x);
-    const Ranks all(own < r.n_experts ? __ldcg(r.scores + own) : 0.0f, r.n_experts, keys);
+    const Ranks all({own < r.n_experts ? __ldcg(r.scores + own) : 0.0f}, r.n_experts, keys, warp);
     copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
     __syncthreads();
-    if (all.rank() == which && threadIdx.x % 2 == 0) {
+    if (all.rank().value == which && threadIdx.x % 2 == 0) {
       chosen[0] = address, chosen[1] = address ? address + r.up_at : nullptr, chosen_slot = which;
     }
   } else {

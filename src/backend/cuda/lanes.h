@@ -147,6 +147,9 @@ inline int sum_of_bytes(uint32_t bytes) {
 struct float4 {
   float x, y, z, w;
 };
+struct uint4 {
+  uint32_t x, y, z, w;
+};
 inline float4 load_past_l1(const float* p) { return {p[0], p[1], p[2], p[3]}; }
 template <typename T>
 T word_past_l1(const T* p) {

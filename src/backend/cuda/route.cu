@@ -10,7 +10,7 @@
 // Cost     see bench/gpu_kernels and docs/decisions/0011.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/rank.cuh"
+#include "backend/cuda/rank.h"
 #include "backend/cuda/route.h"
 #include "backend/cuda/router_weights.cuh"
 #include "backend/cuda/score_row.h"
@@ -62,7 +62,7 @@ __device__ __forceinline__ void weigh(const Route& p, const float* row, const Ch
                                       int lane) {
   const float score = lane < p.n_used ? choice.scores[r * p.n_used + lane] : 0.0f;
   const float weight =
-      expert_weight(p.score, p.renormalize, score, p.n_used, lane, p.n_experts, row);
+      expert_weights({p.score, p.renormalize, p.n_used, p.n_experts}, {score}, row).value;
   if (lane < p.n_used) {
     p.experts[r * p.n_used + lane] = choice.ids[r * p.n_used + lane];
     p.weights[r * p.n_used + lane] = weight;
@@ -142,8 +142,7 @@ __device__ __forceinline__ void choose(const Route& p, float* staged, Choice& ch
     weigh(p, staged + r * p.n_experts, choice, r, lane);
     if (lane == 0 && p.shared_weights) {
       const float gate = p.shared_gate ? __ldcg(p.scores + r * n_scores + p.n_experts) : 0.0f;
-      p.shared_weights[r] =
-          p.shared_gate ? __fdiv_rn(1.0f, __fadd_rn(1.0f, contract_exp(-gate))) : 1.0f;
+      p.shared_weights[r] = p.shared_gate ? sigmoid(gate) : 1.0f;
     }
   }
   group_pairs(p, choice);

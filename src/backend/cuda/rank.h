@@ -1,0 +1,119 @@
+// Ranks of experts by their scores, and the weights of the best ones, in a kernel as in g++
+// (lanes.h): by the last block of the router, or by gate_up and down of a single row.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/contract.h"
+#include "backend/cuda/experts.h"
+
+namespace sluice::backend::cuda {
+
+// Order as integers: a total one, so that ranks are a permutation whatever the scores are.
+SLUICE_LANE_FN uint32_t ordered(float score) {
+  const uint32_t bits = bits_of(score);
+  return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
+}
+
+SLUICE_LANE_FN float sigmoid(float x) { return div_rn(1.0f, add_rn(1.0f, contract_exp(-x))); }
+
+// How a router weighs the experts that it chose.
+struct Weighing {
+  RouterScore kind;
+  bool renormalize;
+  int n_used;
+  int n_experts;
+};
+
+// The weight of rank `lane`, by one warp. best: the score of rank `lane`; scores: of all experts.
+SLUICE_LANE_FN PerLane<float> expert_weights(const Weighing& how, const PerLane<float>& best,
+                                             const float* scores) {
+  PerLane<float> weights;
+  if (how.kind == RouterScore::softmax) {
+    PerLane<float> peaks, sums;
+    EACH_LANE(lane) {
+      peaks[lane] = from_lane(best, 0);
+      sums[lane] = 0.0f;
+      SLUICE_ROLLED for (int e = lane; e < how.n_experts; e += kWarp) {
+        sums[lane] = add_rn(sums[lane], contract_exp(sub_rn(scores[e], peaks[lane])));
+      }
+    }
+    sums = sum_of_lanes(sums);
+    EACH_LANE(lane) {
+      weights[lane] = div_rn(contract_exp(sub_rn(best[lane], peaks[lane])), sums[lane]);
+    }
+  } else {
+    EACH_LANE(lane) { weights[lane] = sigmoid(best[lane]); }
+  }
+  if (!how.renormalize) return weights;
+  PerLane<float> totals{};
+  SLUICE_ROLLED for (int k = 0; k < how.n_used; ++k) {
+    EACH_LANE(lane) { totals[lane] = add_rn(totals[lane], from_lane(weights, k)); }
+  }
+  EACH_LANE(lane) { weights[lane] = div_rn(weights[lane], more_of(totals[lane], 0x1p-14f)); }
+  return weights;
+}
+
+// Ranks of up to 128 experts of a row, ties to the lower one, by eight warps: two lanes to an
+// expert, who count the better ones. (Taking the best eight times, by one warp, cost 0.1 us for
+// each.) One of these to a warp.
+class Ranks {
+ public:
+  // scores: of expert 32 warp + lane; `keys` in shared memory, 16-aligned. A barrier is to follow.
+  SLUICE_LANE_FN Ranks(const PerLane<float>& scores, int n_experts, uint32_t* keys, int warp)
+      : keys_(keys), warp_(warp) {
+    EACH_LANE(lane) {
+      const int i = kWarp * warp + lane;
+      // Ordered scores are 1 at least, so that one less is lower.
+      if (i < kMostRanked) {
+        const uint32_t key = ordered(scores[lane]);
+        keys[i] = i < n_experts ? (key > 1u ? key : 1u) : 0u;
+      }
+    }
+  }
+
+  static SLUICE_LANE_FN int expert(int warp, int lane) { return (kWarp * warp + lane) / 2; }
+
+  // The rank of its expert, in both of its lanes.
+  SLUICE_LANE_FN PerLane<int> rank() const {
+    constexpr int kWords = kMostRanked / 4;
+    PerLane<int> n;
+    EACH_LANE(lane) {
+      const int e = expert(warp_, lane);
+      const uint32_t own = keys_[e];
+      n[lane] = 0;
+#if defined(__CUDACC__)
+#pragma unroll 4
+#endif
+      for (int w = lane % 2; w < kWords; w += 2) {
+        const uint4 other = four(w);
+        // A lower expert is better if its key is not less; the expert's own four: see below.
+        const uint32_t bound = 4 * w + 3 < e ? own - 1 : own;
+        n[lane] += (other.x > bound) + (other.y > bound) + (other.z > bound) + (other.w > bound);
+      }
+    }
+    n = fold_lanes<2>(n, [](int a, int b) { return a + b; });
+    EACH_LANE(lane) {
+      const int e = expert(warp_, lane);
+      const uint32_t own = keys_[e];
+      const uint4 near = four(e / 4);
+      n[lane] += (near.x == own && e % 4 > 0) + (near.y == own && e % 4 > 1) +
+                 (near.z == own && e % 4 > 2);
+      if (own == 0) n[lane] = kMostRanked;  // no expert
+    }
+    return n;
+  }
+  SLUICE_LANE_FN float score(int lane) const {
+    const uint32_t key = keys_[expert(warp_, lane)];
+    return as_float(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu));
+  }
+
+ private:
+  SLUICE_LANE_FN uint4 four(int word) const {
+    return *reinterpret_cast<const uint4*>(keys_ + 4 * word);
+  }
+
+  const uint32_t* keys_;
+  int warp_;
+};
+
+}  // namespace sluice::backend::cuda
