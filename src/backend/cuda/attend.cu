@@ -19,10 +19,11 @@
 #include <algorithm>
 
 #include "backend/cuda/attend.h"
-#include "backend/cuda/attend_heads.cuh"
+#include "backend/cuda/attend_heads.h"
 #include "backend/cuda/contract.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.h"
+#include "backend/cuda/warp.cuh"
 #include "base/check.h"
 
 namespace sluice::backend::cuda {
@@ -168,7 +169,7 @@ class Block {
                        : wanted < (kv_head_ + 1) * per_kv ? wanted
                                                           : first_head_;
       float* const out = kind == HeadKind::query ? s_.q[item] : s_.turned[warp_];
-      make_head<dims>(p_, row_ - back, kind, head, out, lane_);
+      make_head<dims>(p_, row_ - back, kind, head, out);
       if (kind == HeadKind::query) {
 #pragma unroll
         for (int i = 0; i < dims; i += kWarp) out[i + lane_] = __fmul_rn(out[i + lane_], scale);
@@ -270,13 +271,8 @@ class Block {
   __device__ __forceinline__ void round_and_store(const float* head, uint4* rounded, uint8_t* cache,
                                                   int position) {
     uint8_t* const out = cache ? cache + row_at(position) : nullptr;
-#pragma unroll 1
-    for (int i = lane_; i < dims; i += kWarp) {  // head is zero behind head_dim
-      const uint16_t bits = bf16 ? to_bf16(head[i]) : to_f16(head[i]);
-      reinterpret_cast<uint16_t*>(rounded)[i] = bits;
-      if (out && i < p_.head_dim) reinterpret_cast<uint16_t*>(out)[i] = bits;
-    }
-    __syncwarp();
+    round_head<dims, bf16>(head, p_.head_dim, reinterpret_cast<uint16_t*>(rounded),
+                           reinterpret_cast<uint16_t*>(out));
   }
 
   // Eight numbers of a key (0) or value (1); zero where the position is behind the split.

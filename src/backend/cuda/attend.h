@@ -5,10 +5,11 @@
 #pragma once
 
 #include "backend/cuda/int8_rows.h"
-#include "backend/cuda/launch.h"
 #include "quant/type.h"
 
 namespace sluice::backend::cuda {
+
+struct Launch;
 
 enum class NormOfHeads { none, per_head, whole };
 

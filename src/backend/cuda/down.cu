@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "backend/cuda/combine.h"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/launch.cuh"
@@ -89,11 +90,7 @@ __device__ __forceinline__ InputRow hidden_row(const Int8Rows& h, int slot) {
 __device__ __forceinline__ void combine(const DownArgs& a, const float* weights, const float* outs,
                                         int i, float x) {
   const int r = i / 8, column = i % 8, n_used = a.p.shape.n_used, first = r * n_used;
-  float v = __fmul_rn(weights[first], outs[first * 8 + column]);
-#pragma unroll 4
-  for (int k = first + 1; k < first + n_used; ++k) {
-    v = __fmaf_rn(weights[k], outs[k * 8 + column], v);
-  }
+  float v = sum_by_rank(weights + first, outs + first * 8 + column, n_used);
   if (a.p.shape.shared_d_ff > 0) {
     const int k = a.p.n_rows * n_used + r;
     v = __fmaf_rn(weights[k], outs[k * 8 + column], v);

@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "backend/cuda/combine.h"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/launch.cuh"
@@ -163,10 +164,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
   if (threadIdx.x < 8) x = __ldcg(a.p.x + 8 * blockIdx.x + lane);
   __syncthreads();
   if (threadIdx.x < 8) {
-    float v = __fmul_rn(chosen.weight[0], chosen.out[0][lane]);
-#pragma unroll 4
-    for (int k = 1; k < n_groups; ++k) v = __fmaf_rn(chosen.weight[k], chosen.out[k][lane], v);
-    a.p.x[8 * blockIdx.x + lane] = __fadd_rn(x, v);
+    a.p.x[8 * blockIdx.x + lane] =
+        __fadd_rn(x, sum_by_rank(chosen.weight, chosen.out[0] + lane, n_groups));
   }
 }
 

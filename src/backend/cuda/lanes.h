@@ -12,6 +12,7 @@
 #include <cuda_fp16.h>
 #define SLUICE_LANE_FN __device__ __forceinline__
 #define SLUICE_UNROLL _Pragma("unroll")
+#define SLUICE_UNROLL_4 _Pragma("unroll 4")
 #define SLUICE_ROLLED _Pragma("unroll 1")
 #define EACH_LANE(lane) if (const int lane = static_cast<int>(threadIdx.x % 32); lane >= 0)
 #else
@@ -20,6 +21,7 @@
 #include "quant/half.h"
 #define SLUICE_LANE_FN inline
 #define SLUICE_UNROLL
+#define SLUICE_UNROLL_4
 #define SLUICE_ROLLED
 #define EACH_LANE(lane) for (int lane = 0; lane < 32; ++lane)
 #endif
@@ -54,6 +56,8 @@ SLUICE_LANE_FN float half_bits(uint32_t bits) {
   return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
 }
 
+SLUICE_LANE_FN uint16_t to_f16(float x) { return __half_as_ushort(__float2half_rn(x)); }
+
 // Byte k of the result is byte (selector >> 4k & 7) of hi:lo, or that byte's sign eight times where
 // bit 3 of the selector is set.
 SLUICE_LANE_FN uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) {
@@ -78,6 +82,10 @@ SLUICE_LANE_FN T word_past_l1(const T* p) {
 }
 SLUICE_LANE_FN void copy_16_past_l1(void* to, const void* from) {
   *static_cast<uint4*>(to) = __ldcg(static_cast<const uint4*>(from));
+}
+template <typename T>
+SLUICE_LANE_FN T word_constant(const T* p) {
+  return __ldg(p);
 }
 SLUICE_LANE_FN float4 load_constant(const float* p) {
   return __ldg(reinterpret_cast<const float4*>(p));
@@ -127,6 +135,8 @@ inline uint32_t bits_of(float x) {
 }
 inline float half_bits(uint32_t bits) { return quant::f16_to_f32(static_cast<uint16_t>(bits)); }
 
+inline uint16_t to_f16(float x) { return quant::f32_to_f16(x); }
+
 inline uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) {
   const uint64_t bytes = static_cast<uint64_t>(hi) << 32 | lo;
   uint32_t out = 0;
@@ -156,6 +166,10 @@ T word_past_l1(const T* p) {
   return *p;
 }
 inline void copy_16_past_l1(void* to, const void* from) { std::memcpy(to, from, 16); }
+template <typename T>
+T word_constant(const T* p) {
+  return *p;
+}
 inline float4 load_constant(const float* p) { return load_past_l1(p); }
 
 inline void sync_lanes() {}

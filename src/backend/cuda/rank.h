@@ -81,10 +81,7 @@ class Ranks {
       const int e = expert(warp_, lane);
       const uint32_t own = keys_[e];
       n[lane] = 0;
-#if defined(__CUDACC__)
-#pragma unroll 4
-#endif
-      for (int w = lane % 2; w < kWords; w += 2) {
+      SLUICE_UNROLL_4 for (int w = lane % 2; w < kWords; w += 2) {
         const uint4 other = four(w);
         // A lower expert is better if its key is not less; the expert's own four: see below.
         const uint32_t bound = 4 * w + 3 < e ? own - 1 : own;
