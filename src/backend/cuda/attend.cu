@@ -20,6 +20,7 @@
 
 #include "backend/cuda/attend.h"
 #include "backend/cuda/attend_heads.h"
+#include "backend/cuda/attend_parts.h"
 #include "backend/cuda/contract.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.h"
@@ -35,7 +36,6 @@ constexpr int kSplitLeast = 128;  // positions
 constexpr int kNewMost = 16;      // rows of one sequence in a step
 constexpr int kKeys = 4;          // of a lane in a tile
 constexpr int kStages = 2;        // tiles in shared memory
-constexpr float kNoPeak = -3.0e38f;
 // Up to so many positions of all rows together a block has one head: more blocks, less work each.
 constexpr int kOneHeadPositions = 2048;
 
@@ -93,17 +93,6 @@ __device__ __forceinline__ void await_copies() {
 __device__ __forceinline__ float* partial_of(const Attend& p, int row, int head, int split) {
   return p.partials +
          ((static_cast<int64_t>(row) * p.n_heads + head) * kMaxSplits + split) * (p.head_dim + 4);
-}
-
-__device__ __forceinline__ float warp_peak(float v) {
-#pragma unroll
-  for (int m = 16; m > 0; m >>= 1) v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, m));
-  return v;
-}
-
-__device__ __forceinline__ void add_scaled(float4& acc, float scale, float4 v) {
-  acc.x = __fmaf_rn(scale, v.x, acc.x), acc.y = __fmaf_rn(scale, v.y, acc.y);
-  acc.z = __fmaf_rn(scale, v.z, acc.z), acc.w = __fmaf_rn(scale, v.w, acc.w);
 }
 
 template <int dims, int heads, bool bf16>
@@ -315,17 +304,6 @@ class Block {
   float q_[heads][8], acc_[heads][8], peak_[heads], sum_[heads];
 };
 
-// Some sums of a head, of warps or of splits, as weights for their values: a lane to each.
-struct Weights {
-  float weight, peak, sum;  // of the lane; of all; of all
-
-  __device__ __forceinline__ Weights(float own_peak, float own_sum, bool is_one)
-      : peak(warp_peak(is_one ? own_peak : kNoPeak)) {
-    weight = is_one ? contract_exp(__fsub_rn(own_peak, peak)) : 0.0f;
-    sum = warp_sum(__fmul_rn(weight, is_one ? own_sum : 0.0f));
-  }
-};
-
 // Four values of a head, final: to f32, to int8, or both. By a whole warp.
 __device__ __forceinline__ void write_four(const Attend& p, int row, int head, int at, float4 v) {
   const int column = head * p.head_dim + at;
@@ -341,34 +319,30 @@ __device__ __forceinline__ void write_four(const Attend& p, int row, int head, i
                      p.out_int8.y + block, is_in}});
 }
 
-__device__ __forceinline__ float4 divided(float4 v, float by) {
-  return {__fdiv_rn(v.x, by), __fdiv_rn(v.y, by), __fdiv_rn(v.z, by), __fdiv_rn(v.w, by)};
-}
-
 // What the block's warps have of head h, by one warp: the result if there is one split, or a part.
 template <int dims, int heads>
 __device__ __forceinline__ void end_head(const Attend& p, const SharedData<dims, heads>& s, int row,
                                          int head, int h, const Split& split, int lane) {
   const int from = min(lane, kWarps - 1);
-  const Weights all(s.peak[from][h], s.sum[from][h], lane < kWarps);
+  const PartWeights all({s.peak[from][h]}, {s.sum[from][h]}, kWarps);
 #pragma unroll 1
   for (int at = 4 * lane; at - 4 * lane < p.head_dim; at += kSegment) {
     const bool is_in = at < p.head_dim;
     float4 total{0, 0, 0, 0};
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) {
-      const float weight = __shfl_sync(kAllLanes, all.weight, w);
+      const float weight = from_lane(all.weight, w);
       if (is_in) add_scaled(total, weight, *reinterpret_cast<const float4*>(s.merged[w][h] + at));
     }
     if (split.n == 1) {
-      write_four(p, row, head, at, divided(total, all.sum));
+      write_four(p, row, head, at, divided(total, all.sum.value));
     } else if (is_in) {
       *reinterpret_cast<float4*>(partial_of(p, row, head, split.index) + at) = total;
     }
   }
   if (split.n > 1 && lane == 0) {
     float* const part = partial_of(p, row, head, split.index) + p.head_dim;
-    part[0] = all.peak, part[1] = all.sum;
+    part[0] = all.peak.value, part[1] = all.sum.value;
   }
 }
 
@@ -376,7 +350,7 @@ __device__ __forceinline__ void end_head(const Attend& p, const SharedData<dims,
 __device__ __forceinline__ void add_splits(const Attend& p, int row, int head, int n_splits,
                                            int lane) {
   const float* const own = partial_of(p, row, head, min(lane, n_splits - 1)) + p.head_dim;
-  const Weights all(__ldcg(own), __ldcg(own + 1), lane < n_splits);
+  const PartWeights all({__ldcg(own)}, {__ldcg(own + 1)}, n_splits);
   const float* const part = partial_of(p, row, head, 0);
 #pragma unroll 1
   for (int at = 4 * lane; at - 4 * lane < p.head_dim; at += kSegment) {
@@ -384,10 +358,10 @@ __device__ __forceinline__ void add_splits(const Attend& p, int row, int head, i
     float4 total{0, 0, 0, 0};
 #pragma unroll 8
     for (int k = 0; k < n_splits; ++k) {
-      const float weight = __shfl_sync(kAllLanes, all.weight, k);
+      const float weight = from_lane(all.weight, k);
       add_scaled(total, weight, load_past_l1(part + k * (p.head_dim + 4) + from));
     }
-    write_four(p, row, head, at, divided(total, all.sum));
+    write_four(p, row, head, at, divided(total, all.sum.value));
   }
 }
 
