@@ -146,7 +146,7 @@ TEST_F(SessionPlanned, ASessionOnTheCpuIsPlannedToo) {
   EXPECT_EQ(keep_measured(dir / "machine", ModelRates{own, 2, rates}), "");
   const Model loaded = Model::load(model.path(), {.n_threads = 2});
   const PlacementInfo placement = Session(loaded, options).placement();
-  const policy::Speed& planned = plan().plan().forecast().speed;
+  const policy::Speed planned = plan().plan().forecast().speed;
   EXPECT_EQ(placement.predicted_decode, planned.decode);
   EXPECT_EQ(placement.predicted_prefill, planned.prefill);
   EXPECT_EQ(placement.mode, "") << "there is no device";
