@@ -61,9 +61,10 @@ void TileWorker::load_queries(const AttendCall& call, const Tile& tile) {
   const int dim = call.attention.head_dim, group = call.group();
   const int n_queries = tile.n_rows * group, stride = row_stride(dim);
   if (dim != head_dim_) {  // what is behind head_dim must be 0
-    head_dim_ = dim;
+    head_dim_ = 0;         // until there is room: memory may run out
     queries_.clear();
     cached_.assign(lines(int64_t{kBlockPositions} * stride), CacheLine{});
+    head_dim_ = dim;
   }
   const auto grow = [](auto& values, size_t n) { values.resize(std::max(values.size(), n)); };
   grow(queries_, lines(int64_t{n_queries} * stride));
