@@ -161,8 +161,10 @@ void DeviceSteps::try_ways(const std::string& path) {
   for (PlannedWay& way : session_.ways) {
     if (way.measured > 0.0) continue;
     TextRouting text(config, session_.profile ? &*session_.profile : nullptr);
-    const auto driver = make_driver(way.plan, text.override_routes());
-    way.measured = try_steps(*driver, text, config.n_vocab, way.plan.work.n_ctx);
+    const auto make = [&](RouteOverride reroute) {
+      return make_driver(way.plan, std::move(reroute));
+    };
+    way.measured = try_steps(make, text, config.n_vocab, way.plan.work.n_ctx);
     if (path.empty()) continue;
     const TrialRecord trial{way.trial_key, std::string(policy::mode_key(way.plan.mode)),
                             way.measured};

@@ -16,7 +16,8 @@ constexpr uint64_t kSeed = 11;
 
 }  // namespace
 
-double try_steps(StepDriver& driver, TextRouting& text, int n_vocab, int n_ctx) {
+double try_steps(const MakeDriver& make_driver, TextRouting& text, int n_vocab, int n_ctx) {
+  const std::unique_ptr<StepDriver> driver = make_driver(text.override_routes());
   std::vector<double> seconds;
   const int n_steps = std::min(kWarmUpSteps + kTrialSteps, n_ctx);
   for (int i = 0; i < n_steps; ++i) {
@@ -24,11 +25,10 @@ double try_steps(StepDriver& driver, TextRouting& text, int n_vocab, int n_ctx) 
                                             static_cast<uint64_t>(n_vocab));
     const StepRow row{token, {}, true};
     if (i > 0) text.next_token();
-    const double start = driver.seconds();
-    driver.step({&row, 1}, policy::Phase::decode, {[](int64_t, std::span<const float>) {}});
-    if (i >= kWarmUpSteps || i + 1 == n_steps) seconds.push_back(driver.seconds() - start);
+    const double start = driver->seconds();
+    driver->step({&row, 1}, policy::Phase::decode, {[](int64_t, std::span<const float>) {}});
+    if (i >= kWarmUpSteps || i + 1 == n_steps) seconds.push_back(driver->seconds() - start);
   }
-  driver.truncate({}, 0);
   std::ranges::nth_element(seconds, seconds.begin() + std::ssize(seconds) / 2);
   return 1.0 / std::max(seconds[seconds.size() / 2], 1e-9);
 }

@@ -4,14 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "engine/machine/text_routing.h"
 #include "engine/step/step_driver.h"
 
 namespace sluice::engine {
 
+// Makes a driver that takes these experts, whatever its routers choose.
+using MakeDriver = std::function<std::unique_ptr<StepDriver>(RouteOverride reroute)>;
+
 // Tokens/s of single steps on the driver's clock: the median, after some to warm up. Each step is
-// the next token of the text, whose routes the driver was made with. Its sequence 0 is empty before
-// and after.
-double try_steps(StepDriver& driver, TextRouting& text, int n_vocab, int n_ctx);
+// the next token of the text, and routed like it.
+double try_steps(const MakeDriver& make_driver, TextRouting& text, int n_vocab, int n_ctx);
 
 }  // namespace sluice::engine

@@ -1,6 +1,5 @@
-// Plans that are tried: how fast a driver's steps are, token by token of a text; its sequence is
-// empty afterwards.
-// SPDX-License-Identifier: Apache-2.0
+// Plans that are tried: how fast a driver's steps are, token by token of a text, and routed like
+// it. SPDX-License-Identifier: Apache-2.0
 #include "engine/machine/mode_trial.h"
 
 #include <gtest/gtest.h>
@@ -12,14 +11,20 @@
 namespace sluice::engine::test {
 namespace {
 
-// Takes a set time for every step, and now and then a much longer one.
+constexpr int kTrialUsed = 2;
+
+using TrialRoutes = std::vector<std::vector<int32_t>>;  // of layer 1, by step
+
+// Takes a set time for every step, and now and then a much longer one; tells where it was routed.
 class TimedDriver final : public StepDriver {
  public:
-  explicit TimedDriver(double seconds) : step_seconds_(seconds) {}
-  ~TimedDriver() override { EXPECT_EQ(n_tokens_, 0); }
+  TimedDriver(double seconds, RouteOverride reroute, TrialRoutes& routes)
+      : step_seconds_(seconds), reroute_(std::move(reroute)), routes_(routes) {}
 
   void step(std::span<const StepRow> rows, policy::Phase, const StepListener&) override {
     n_tokens_ += static_cast<int>(rows.size());
+    routes_.emplace_back(kTrialUsed, -1);
+    reroute_(LayerId(1), 0, routes_.back());
     seconds_ += n_tokens_ % 5 == 0 ? 100.0 : step_seconds_;
   }
   void truncate(SequenceId, int n_tokens) override { n_tokens_ = n_tokens; }
@@ -32,6 +37,8 @@ class TimedDriver final : public StepDriver {
 
  private:
   double step_seconds_;
+  RouteOverride reroute_;
+  TrialRoutes& routes_;
   double seconds_ = 0.0;
   int n_tokens_ = 0;
   RoutingLog log_{backend::allocate_host, 1, 1, 1};
@@ -41,30 +48,36 @@ model::Config config() {
   model::Config config;
   config.n_layers = 2;
   config.n_experts = 8;
-  config.n_experts_used = 2;
+  config.n_experts_used = kTrialUsed;
   return config;
 }
 
+struct Trial {
+  explicit Trial(int n_ctx) {
+    TextRouting text(config(), nullptr);
+    const auto make = [&](RouteOverride reroute) {
+      return std::make_unique<TimedDriver>(0.01, std::move(reroute), routes);
+    };
+    tokens_per_second = try_steps(make, text, 100, n_ctx);
+  }
+
+  TrialRoutes routes;
+  double tokens_per_second = 0.0;
+};
+
 TEST(ModeTrial, TakesTheMedianOfStepsSinceSlowOnesAreNoise) {
-  TextRouting text(config(), nullptr);
-  TimedDriver driver(0.01);
-  EXPECT_NEAR(try_steps(driver, text, 100, 64), 100.0, 1e-6);
+  EXPECT_NEAR(Trial(64).tokens_per_second, 100.0, 1e-6);
 }
 
-TEST(ModeTrial, AShortContextIsNoObstacle) {
-  TextRouting text(config(), nullptr);
-  TimedDriver driver(0.01);
-  EXPECT_NEAR(try_steps(driver, text, 100, 1), 100.0, 1e-6);
-}
+TEST(ModeTrial, AShortContextIsNoObstacle) { EXPECT_NEAR(Trial(1).tokens_per_second, 100.0, 1e-6); }
 
-// Every step is the next token of the text: as many as there are steps.
-TEST(ModeTrial, GoesThroughTheText) {
-  TextRouting text(config(), nullptr), beside(config(), nullptr);
-  TimedDriver driver(0.01);
-  try_steps(driver, text, 100, 20);
-  for (int i = 0; i < 19; ++i) beside.next_token();
-  for (const int layer : {0, 1}) {
-    EXPECT_TRUE(std::ranges::equal(text.experts(LayerId(layer)), beside.experts(LayerId(layer))));
+TEST(ModeTrial, RoutesEveryStepAsTheNextTokenOfTheText) {
+  const Trial trial(20);
+  ASSERT_EQ(trial.routes.size(), 20u);
+  TextRouting beside(config(), nullptr);
+  for (const std::vector<int32_t>& experts : trial.routes) {
+    EXPECT_TRUE(std::ranges::equal(experts, beside.experts(LayerId(1))));
+    beside.next_token();
   }
 }
 
