@@ -153,7 +153,10 @@ TEST_F(DeviceSession, AVirtualClockCountsAShortPrompt) {
 }
 
 TEST_F(DeviceSession, RoutingCanBeWatchedAndReplaced) {
-  for (const DeviceOptions& d : {DeviceOptions{}, device(0.3)}) {
+  DeviceOptions unused = device(0.3);  // a device that is left out
+  unused.moe = ExpertPlace::automatic;
+  unused.n_gpu_layers = 0;
+  for (const DeviceOptions& d : {DeviceOptions{}, device(0.3), unused}) {
     std::vector<int32_t> seen;
     SessionOptions options{.n_ctx = 64, .prefill_chunk = 16, .device = d};
     options.reroute = [](int pos, int layer, std::span<int32_t> experts) {

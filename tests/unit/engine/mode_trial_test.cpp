@@ -1,5 +1,5 @@
-// Plans that are tried: how fast a driver's steps are, token by token of a text, and routed like
-// it. SPDX-License-Identifier: Apache-2.0
+// Plans that are tried: how fast a driver's steps are, token by token of a text, routed like it.
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/machine/mode_trial.h"
 
 #include <gtest/gtest.h>
