@@ -178,6 +178,10 @@ TEST(MachineRecord, WhatIsNewTakesThePlaceOfTheOlderAlone) {
   const std::vector<TrialRecord> trials = {
       {"a", "cpu", 2.0}, {"b", "cache", 3.0}, {"a", "cache", 4.0}};
   EXPECT_EQ(record.trials, trials);
+  ASSERT_TRUE(record.trial("a", "cpu") && record.trial("a", "cache"));
+  EXPECT_EQ(record.trial("a", "cpu")->tokens_per_second, 2.0);
+  EXPECT_EQ(record.trial("a", "cache")->tokens_per_second, 4.0);
+  EXPECT_EQ(record.trial("b", "cpu"), nullptr) << "of another mode";
 
   const auto rates = [](double link) {
     MachineRates all = unmeasured_rates();
@@ -188,7 +192,7 @@ TEST(MachineRecord, WhatIsNewTakesThePlaceOfTheOlderAlone) {
   record.add(DeviceRates{"Y", 2, rates(2.0)});
   record.add(DeviceRates{"X", 1, rates(3.0)});  // other threads, another measurement
   record.add(DeviceRates{"X", 2, rates(4.0)});
-  EXPECT_EQ(record.devices.size(), 3u);
+  ASSERT_EQ(record.devices.size(), 3u);
   EXPECT_EQ(record.device("X", 2)->rates.link_gbps, 4.0);
   EXPECT_EQ(record.device("X", 1)->rates.link_gbps, 3.0);
   EXPECT_EQ(record.device("Y", 2)->rates.link_gbps, 2.0);

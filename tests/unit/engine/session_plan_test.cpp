@@ -84,37 +84,44 @@ TEST_F(SessionPlanned, WhatWasTriedIsKeptForTheNextStart) {
   EXPECT_FALSE(plan(2).needs_trials());
 }
 
+// Rates are the same for all, so that plans differ by no more than what was changed.
 TEST_F(SessionPlanned, ATrialCountsForNothingThatWouldChangeIt) {
-  keep_rates(2);
-  const auto keys = [&] {
-    std::set<std::string> all;
-    for (const PlannedWay& way : plan().ways) {
-      all.insert(cat(policy::mode_key(way.plan.mode), " ", way.trial_key));
+  std::set<std::string> seen;
+  const auto expect_new = [&](const SessionPlan& planned, const std::string& what) {
+    for (const PlannedWay& way : planned.ways) {
+      const std::string key = cat(policy::mode_key(way.plan.mode), " ", way.trial_key);
+      EXPECT_TRUE(seen.insert(key).second) << what << ": " << key;
     }
-    return all;
   };
-  std::set<std::string> seen = keys();
+  keep_rates(1);
+  keep_rates(2);
+  expect_new(plan(), "usual");
+  expect_new(plan(1), "threads");
+  expect_new(plan_session({.file = file, .options = options, .n_threads = 2, .n_sequences = 2}),
+             "sequences");
+  const OpenModel other("qwen3moe", "Q4_0");  // of the same name
+  expect_new(plan_session({.file = other.file(), .options = options, .n_threads = 2}), "model");
   const SessionOptions usual = options;
-  const std::vector<std::function<void(SessionOptions&)>> changes = {
-      [](auto& o) { o.n_ctx = 128; },
-      [](auto& o) { o.k_type = KvType::f32; },
-      [](auto& o) { o.v_type = KvType::f32; },
-      [](auto& o) { o.prefill_chunk = 16; },
-      [](auto& o) { o.device.sim.machine.link_gbps = 11.0; },
-      [](auto& o) { o.device.sim.machine.vram_free += 100'000; },
-      [](auto& o) { o.device.cache_policy = "lru"; },
-      [](auto& o) { o.device.prefetch = Choice::on; },
-      [](auto& o) { o.device.link_share = 0.25; },
-      [](auto& o) { o.device.is_segmented = true; },
+  const std::vector<std::pair<const char*, std::function<void(SessionOptions&)>>> changes = {
+      {"context", [](auto& o) { o.n_ctx = 128; }},
+      {"K", [](auto& o) { o.k_type = KvType::f32; }},
+      {"V", [](auto& o) { o.v_type = KvType::f32; }},
+      {"chunk", [](auto& o) { o.prefill_chunk = 16; }},
+      {"link", [](auto& o) { o.device.sim.machine.link_gbps = 11.0; }},
+      {"VRAM", [](auto& o) { o.device.sim.machine.vram_free += 100'000; }},
+      {"layers", [](auto& o) { o.device.n_gpu_layers = 1; }},
+      {"2 slots", [](auto& o) { o.device.n_slots = 2; }},
+      {"3 slots", [](auto& o) { o.device.n_slots = 3; }},
+      {"policy", [](auto& o) { o.device.cache_policy = "lru"; }},
+      {"prefetch", [](auto& o) { o.device.prefetch = Choice::on; }},
+      {"link share", [](auto& o) { o.device.link_share = 0.25; }},
+      {"segmented", [](auto& o) { o.device.is_segmented = true; }},
   };
-  for (size_t i = 0; i < changes.size(); ++i) {
+  for (const auto& [what, change] : changes) {
     options = usual;
-    changes[i](options);
-    for (const std::string& key : keys()) EXPECT_TRUE(seen.insert(key).second) << i << ": " << key;
-  }
-  options = usual;
-  for (const PlannedWay& way : plan(1).ways) {
-    EXPECT_TRUE(seen.insert(cat(policy::mode_key(way.plan.mode), " ", way.trial_key)).second);
+    change(options);
+    keep_rates(2);
+    expect_new(plan(), what);
   }
 }
 
