@@ -26,6 +26,12 @@ class Event {
   virtual bool is_done() const = 0;  // true before it was ever recorded
 };
 
+// Work that a stream has kept, to be done again and again.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 // Work in order, while the host goes on. Calls come from one thread at a time.
 class Stream {
  public:
@@ -41,12 +47,16 @@ class Stream {
   // By the host, with the host's memory alone: while it runs, the stream stands.
   virtual void call(std::function<void()> work) = 0;
 
-  // The operations that `work` asks for, as one submission: between them the host is not needed,
-  // unless they themselves wait for it.
-  virtual void run(std::function<void()> work) = 0;
-
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;  // what follows here begins after it
+
+  // What is asked of the stream between begin and end is not done but kept, operations of this
+  // stream (device_ops.h) included; replay() does all of it, as one submission: between its parts
+  // the host is not needed, unless they themselves wait for it. What varies from one replay to the
+  // next is data in memory that the work reads.
+  virtual void begin_recording() = 0;
+  virtual std::unique_ptr<Recording> end_recording() = 0;
+  virtual void replay(const Recording& recording) = 0;  // which outlives the work
 
   // After a fault the rest of the work is passed over: events are reached, words stay as they are,
   // and finish() tells.
@@ -79,6 +89,10 @@ class Device {
 
   virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;  // named in errors
   virtual std::unique_ptr<Event> make_event() = 0;
+
+  // On a virtual clock: the host has worked for so long before it goes on. Elsewhere time passes by
+  // itself.
+  virtual void host_worked(double seconds) = 0;
 
   // What a stream has set a word to; 0 before it ever did.
   virtual uint64_t read(const uint64_t* word) const = 0;

@@ -45,7 +45,8 @@ struct LayerLogView {
 // Where the device finds the experts of a layer while a step runs; all of it in memory it reads.
 struct LookupView {
   LayerId layer;
-  uint32_t step = 0;                        // from 1
+  const uint32_t* step = nullptr;           // [1]: its number, from 1
+  const int32_t* n_live = nullptr;          // [1]: as StepView has it
   const std::byte* const* table = nullptr;  // [n_experts]: slot (ExpertLayout), or null
   std::span<const StagedSlot> staged;
   const std::byte* host = nullptr;    // the layer's slots in the host's memory, as the device finds
@@ -54,16 +55,22 @@ struct LookupView {
   LayerLogView log;
 };
 
+// Of one stream of a device: every call enqueues, or is recorded. Views are kept by value; what
+// they point to outlives the work.
 class DeviceOps : public Ops {
  public:
+  // Where *wanted is not 0: what a later layer's router would choose now, from the same x.
+  virtual void foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
+                       const RouterView& router, const RoutingView& routing) = 0;
+
   // Finds what the rows chose: in the table, among what was staged, in the host's memory; and asks
   // the host for the rest, through the mailbox.
   virtual void find_experts(const ExpertsView& experts, const LookupView& lookup,
                             const ExpertInputView& a, const RoutingView& routing) = 0;
   // The rows of what it found, and of the shared expert.
   virtual void compute_found(const ExpertsView& experts, const ExpertInputView& a) = 0;
-  // Waits for the host's rows, and adds all of them to x. An aborted wait throws Errc::device, with
-  // the layer.
+  // Waits for the host's rows, and adds all of them to x. An aborted wait is a fault of the stream,
+  // with the layer.
   virtual void add_found(const RoutingView& routing, RowsView x) = 0;
 
   // For steps too wide for that: what was routed, for the host to see. The rows of some pairs,

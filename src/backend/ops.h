@@ -44,8 +44,9 @@ class Ops {
   virtual void experts(const ExpertsView& experts, const ExpertInputView& a,
                        const RoutingView& routing, RowsView x) = 0;
 
-  // logits[i] = W norm(x[rows[i]]). logits: [rows.size(), n_vocab].
-  virtual void logits(ConstRowsView x, std::span<const int32_t> rows, const NormView& norm,
+  // logits[i] = W norm(x[step.logit_rows[first + i]]), for as many as the step wants and `logits`
+  // has rows for. logits: [at most so many, n_vocab].
+  virtual void logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
                       const WeightView& output, RowsView logits) = 0;
 };
 

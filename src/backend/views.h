@@ -110,6 +110,8 @@ struct StepView {
   const float* angles = nullptr;  // [n_rows, n_rot]: of RopeView's pairs, the cos, then the sin
   const int32_t* page_table = nullptr;
   int64_t table_stride = 0;
+  const int32_t* n_logits = nullptr;    // [1]: rows whose logits are wanted
+  const int32_t* logit_rows = nullptr;  // [n_rows]: which; the first *n_logits count
   const int32_t* forced = nullptr;  // [n_layers, n_rows, n_used], as RoutingView has them; or null
 };
 

@@ -84,12 +84,8 @@ void Model::forward(Step& step, int first, int last) const {
   }
 }
 
-backend::ConstRowsView Model::logits(Step& step, std::span<const int32_t> rows) const {
-  CHECK(std::ssize(rows) <= step.s.logits.n_rows);
-  backend::RowsView out = step.s.logits;
-  out.n_rows = std::ssize(rows);
-  step.op.logits(step.s.x, rows, output_norm_, output_, out);
-  return out;
+void Model::logits(Step& step, int64_t first) const {
+  step.op.logits(step.s.x, step.rows, first, output_norm_, output_, step.s.logits);
 }
 
 }  // namespace sluice::model

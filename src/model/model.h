@@ -42,8 +42,9 @@ class Model {
   void embed(Step& step) const;
   void forward(Step& step, int first, int last) const;
 
-  // Then the logits of some of its rows, as many as step.s.logits holds; valid until the next call.
-  backend::ConstRowsView logits(Step& step, std::span<const int32_t> rows) const;
+  // Then the logits that the step wants, from the `first` of them on, as many as step.s.logits
+  // holds.
+  void logits(Step& step, int64_t first = 0) const;
 
  private:
   const Architecture* architecture_;

@@ -111,6 +111,7 @@ void Attend::run(RowsView qkv, const AttentionView& attention, const StepView& s
   pool_.parallel_for(*step.n_live, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) append(call, r);
   });
+  std::fill(out.row(*step.n_live), out.row(out.n_rows), 0.0f);
   divide_into_tiles(call);
   const bool too_few = std::ssize(tiles_) < kTilesPerThread * pool_.n_threads();
   too_few ? attend_parts(call) : attend_tiles(call);

@@ -33,7 +33,7 @@ class CpuOps final : public Ops {
                RowsView x) override {
     experts_.run(experts, a, routing, x);
   }
-  void logits(ConstRowsView x, std::span<const int32_t> rows, const NormView& norm,
+  void logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
               const WeightView& output, RowsView logits) override;
 
  private:

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backend/ram/ram_ops.h"
+#include "backend/ram/ram_kernels.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/miss_split.h"
@@ -19,8 +19,8 @@ int64_t nanoseconds(double seconds) { return std::llround(seconds * kGiga); }
 
 }  // namespace
 
-void RamOps::experts(const ExpertsView& experts, const ExpertInputView& a,
-                     const RoutingView& routing, RowsView x) {
+void RamKernels::experts(const ExpertsView& experts, const ExpertInputView& a,
+                         const RoutingView& routing, RowsView x) {
   CHECK(experts.table);
   hits_.clear();
   for (int32_t slot = 0; slot < a.n_rows * routing.n_used; ++slot) {
@@ -30,22 +30,22 @@ void RamOps::experts(const ExpertsView& experts, const ExpertInputView& a,
   add_pairs(experts, routing, x);
 }
 
-const std::byte* RamOps::staged(const LookupView& lookup, int32_t expert) const {
-  const uint64_t key = staged_key(lookup.step, lookup.layer, expert);
+const std::byte* RamKernels::staged(const LookupView& lookup, int32_t expert) const {
+  const uint64_t key = staged_key(*lookup.step, lookup.layer, expert);
   for (const StagedSlot& slot : lookup.staged) {
     if (device_.read(slot.ready) == key) return slot.data;
   }
   return nullptr;
 }
 
-int64_t RamOps::count_experts(std::span<const ExpertPair> pairs, int64_t n_experts) {
+int64_t RamKernels::count_experts(std::span<const ExpertPair> pairs, int64_t n_experts) {
   used_.assign(static_cast<size_t>(n_experts), 0);
   int64_t n = 0;
   for (const ExpertPair& pair : pairs) n += used_[static_cast<size_t>(pair.expert)]++ == 0;
   return n;
 }
 
-double RamOps::seconds_of(std::span<const ExpertPair> pairs, const ExpertsView& experts) {
+double RamKernels::seconds_of(std::span<const ExpertPair> pairs, const ExpertsView& experts) {
   const auto n_bytes = static_cast<double>(ExpertLayout(experts).n_bytes);
   const double n_values = static_cast<double>(3 * experts.gate.n_cols * experts.gate.n_rows *
                                               static_cast<int64_t>(pairs.size()));
@@ -54,7 +54,7 @@ double RamOps::seconds_of(std::span<const ExpertPair> pairs, const ExpertsView& 
 }
 
 // Whole experts, the first ones that were missed: whose rows are more does not change what is read.
-void RamOps::divide_misses(const ExpertsView& experts, float link_share) {
+void RamKernels::divide_misses(const ExpertsView& experts, float link_share) {
   const auto n_missed = static_cast<int>(count_experts(misses_, experts.gate.n_mats));
   int n_left = link_reads(n_missed, link_share);
   std::fill(used_.begin(), used_.end(), 0);
@@ -69,16 +69,17 @@ void RamOps::divide_misses(const ExpertsView& experts, float link_share) {
   std::erase_if(misses_, is_link);
 }
 
-void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
-                          const ExpertInputView& a, const RoutingView& routing) {
+void RamKernels::find_experts(const ExpertsView& experts, const LookupView& lookup,
+                              const ExpertInputView& a, const RoutingView& routing) {
   found_at_ = device_.now();
   layer_ = lookup.layer;
   has_shared_ = static_cast<bool>(experts.shared_gate);
   log_ = lookup.log.counts;
-  log_routing(routing, a.n_rows, lookup.log);
+  n_live_ = *lookup.n_live;
+  log_routing(routing, n_live_, lookup.log);
   table_.assign(lookup.table, lookup.table + experts.gate.n_mats);
   hits_.clear(), link_.clear(), misses_.clear();
-  for (int32_t slot = 0; slot < a.n_rows * routing.n_used; ++slot) {
+  for (int32_t slot = 0; slot < n_live_ * routing.n_used; ++slot) {
     const int32_t e = routing.experts[slot];
     const std::byte*& found = table_[static_cast<size_t>(e)];
     const bool is_resident = lookup.table[e] != nullptr;
@@ -100,7 +101,7 @@ void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
   log_->link_bytes =
       static_cast<uint64_t>(count_experts(link_, experts.gate.n_mats)) * expert_bytes;
   read_by_ = link_.empty() ? found_at_ : device_.cross_link(log_->link_bytes);
-  request_ = misses_.empty() ? 0 : mailbox_.post(lookup.layer, misses_, a);
+  request_ = misses_.empty() ? 0 : mailbox_.post(lookup.layer, misses_, live(a));
   answered_by_ = found_at_;
   if (misses_.empty()) return;
   // Whatever crosses the link meanwhile takes its bytes from the workers.
@@ -113,14 +114,27 @@ void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
       machine_.copy_interference * (static_cast<double>(log_->link_bytes) + copies) / cpu_rate;
 }
 
-void RamOps::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
+void RamKernels::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
   *log.counts = {.n_rows = static_cast<int32_t>(n_rows)};
   for (int64_t i = 0; i < n_rows * routing.n_used; ++i) {
     log.routed[i] = {ExpertId(routing.experts[i]), routing.weights[i]};
   }
 }
 
-void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a) {
+// Without padding.
+ExpertInputView RamKernels::live(ExpertInputView a) const {
+  a.n_rows = n_live_;
+  return a;
+}
+
+void RamKernels::foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
+                         const RouterView& router, const RoutingView& routing) {
+  if (*wanted == 0) return;
+  route(x, norm, router, {.n_rows = x.n_rows, .n_cols = x.n_cols}, routing);
+}
+
+void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView& padded) {
+  const ExpertInputView a = live(padded);
   rows_.get((std::ssize(hits_) + std::ssize(link_) + std::ssize(misses_)) * a.n_cols);
   ExpertsView found = experts;
   found.table = table_.data();
@@ -135,8 +149,8 @@ void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a)
   log_->stall_ns = nanoseconds(device_.now() - before);
 }
 
-void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
-                           const ExpertInputView& a) {
+void RamKernels::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                               const ExpertInputView& a) {
   for (const ExpertPair& pair : pairs) {
     const ExpertLayout layout(experts);
     CHECK(device_.owns({experts.table[pair.expert], layout.n_bytes}));
@@ -152,13 +166,14 @@ void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPai
   experts_.compute(experts, pairs, a, rows_.get(n_slots * a.n_cols));
 }
 
-void RamOps::add_found(const RoutingView& routing, RowsView x) {
+void RamKernels::add_found(const RoutingView& routing, RowsView x) {
+  x.n_rows = n_live_;
   if (request_ != 0) take_answer(x.n_cols);
   experts_.combine(routing, rows_.get(0), has_shared_, x);
   log_->ns = nanoseconds(device_.now() - found_at_);
 }
 
-void RamOps::take_answer(int64_t n_cols) {
+void RamKernels::take_answer(int64_t n_cols) {
   const double before = device_.now();
   if (!mailbox_.wait(request_)) {
     throw Error(Errc::device, cat("layer ", layer_.value,
@@ -175,7 +190,7 @@ void RamOps::take_answer(int64_t n_cols) {
   }
 }
 
-void RamOps::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
+void RamKernels::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
   experts_.combine(routing, rows_.get(0), static_cast<bool>(experts.shared_gate), x);
 }
 

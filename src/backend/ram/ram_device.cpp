@@ -110,6 +110,11 @@ std::unique_ptr<Stream> RamDevice::make_stream(std::string name) {
 
 std::unique_ptr<Event> RamDevice::make_event() { return std::make_unique<RamEvent>(shared_); }
 
+void RamDevice::host_worked(double seconds) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->host_seconds += seconds;
+}
+
 uint64_t RamDevice::read(const uint64_t* word) const { return shared_->read(word); }
 
 const RamDeviceOptions& RamDevice::options() const { return shared_->options; }

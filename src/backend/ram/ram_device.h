@@ -65,6 +65,7 @@ class RamDevice final : public Device {
   std::unique_ptr<Registration> register_host(std::span<const std::byte> bytes) override;
   std::unique_ptr<Stream> make_stream(std::string name) override;
   std::unique_ptr<Event> make_event() override;
+  void host_worked(double seconds) override;
   // In virtual time: as it was at the time that the reader's work has reached.
   uint64_t read(const uint64_t* word) const override;
 

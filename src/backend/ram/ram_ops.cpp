@@ -1,86 +1,78 @@
-// See ram_ops.h. The trunk's operations; those of experts stand in experts.cpp.
+// See ram_ops.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ram/ram_ops.h"
 
-#include <algorithm>
-
-#include "base/check.h"
-
 namespace sluice::backend {
-namespace {
-
-constexpr double kGiga = 1e9;
-constexpr double kMicro = 1e-6;
-
-}  // namespace
 
 Buffer RamOps::allocate(uint64_t n_bytes) { return device_.allocate(MemoryKind::device, n_bytes); }
 
 void RamOps::embed(const WeightView& table, const StepView& step, RowsView x) {
-  cpu_->embed(table, step, x);
+  stream_.enqueue([=, this] { kernels_.embed(table, step, x); });
 }
 
 void RamOps::project_in(ConstRowsView x, const NormView& norm,
                         std::span<const Projection> projections, RowsView out) {
-  RamDevice::spend(machine_.layer_us * kMicro);
-  for (const Projection& p : projections) read(p.weight, x.n_rows);
-  cpu_->project_in(x, norm, projections, out);
+  stream_.enqueue([=, this] { kernels_.project_in(x, norm, projections, out); });
 }
 
 void RamOps::attend(RowsView qkv, const AttentionView& attention, const StepView& step,
                     const KvLayerView& kv, RowsView out) {
-  read_cache(attention, step, kv);
-  cpu_->attend(qkv, attention, step, kv, out);
+  stream_.enqueue([=, this] { kernels_.attend(qkv, attention, step, kv, out); });
 }
 
 void RamOps::project_add(ConstRowsView in, const Projection& projection, RowsView x) {
-  read(projection.weight, x.n_rows);
-  cpu_->project_add(in, projection, x);
+  stream_.enqueue([=, this] { kernels_.project_add(in, projection, x); });
 }
 
 void RamOps::route(ConstRowsView x, const NormView& norm, const RouterView& router,
                    const ExpertInputView& a, const RoutingView& routing) {
-  read(router.weight, x.n_rows);
-  cpu_->route(x, norm, router, a, routing);
+  stream_.enqueue([=, this] { kernels_.route(x, norm, router, a, routing); });
 }
 
-void RamOps::logits(ConstRowsView x, std::span<const int32_t> rows, const NormView& norm,
+void RamOps::experts(const ExpertsView& experts, const ExpertInputView& a,
+                     const RoutingView& routing, RowsView x) {
+  stream_.enqueue([=, this] { kernels_.experts(experts, a, routing, x); });
+}
+
+void RamOps::logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
                     const WeightView& output, RowsView logits) {
-  read(output, std::ssize(rows));
-  cpu_->logits(x, rows, norm, output, logits);
+  stream_.enqueue([=, this] { kernels_.logits(x, step, first, norm, output, logits); });
 }
 
-void RamOps::require_own(const WeightView& w) const {
-  CHECK(device_.owns({w.data, static_cast<uint64_t>(w.n_mats) * w.matrix_bytes()}));
+void RamOps::foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
+                     const RouterView& router, const RoutingView& routing) {
+  stream_.enqueue([=, this] { kernels_.foresee(wanted, x, norm, router, routing); });
 }
 
-double RamOps::seconds_of(const WeightView& w, int64_t n_rows) const {
-  const auto n_bytes = static_cast<double>(w.matrix_bytes());
-  const double n_ops = 2.0 * static_cast<double>(w.n_cols * w.n_rows * n_rows);
-  return std::max(n_bytes, n_ops / kRamOpsPerByte) / (machine_.device_gbps * kGiga);
+void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
+                          const ExpertInputView& a, const RoutingView& routing) {
+  stream_.enqueue([=, this] { kernels_.find_experts(experts, lookup, a, routing); });
 }
 
-void RamOps::read(const WeightView& w, int64_t n_rows) {
-  require_own(w);
-  RamDevice::spend(seconds_of(w, n_rows));
+void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a) {
+  stream_.enqueue([=, this] { kernels_.compute_found(experts, a); });
 }
 
-void RamOps::read_cache(const AttentionView& attention, const StepView& step,
-                        const KvLayerView& kv) {
-  const uint64_t token = static_cast<uint64_t>(attention.n_kv_heads) *
-                         (quant::row_bytes(kv.k_type, attention.head_dim) +
-                          quant::row_bytes(kv.v_type, attention.head_dim));
-  int64_t n_tokens = 0;  // of each sequence once: rows of a chunk share what they read
-  for (int32_t r = 0; r < *step.n_live; ++r) {
-    const bool is_last = r + 1 == *step.n_live || step.sequences[r + 1] != step.sequences[r];
-    if (is_last) n_tokens += step.positions[r] + 1;
-  }
-  RamDevice::spend(static_cast<double>(token) * static_cast<double>(n_tokens) /
-                   (machine_.device_gbps * kGiga));
+void RamOps::add_found(const RoutingView& routing, RowsView x) {
+  stream_.enqueue([=, this] { kernels_.add_found(routing, x); });
 }
 
-std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, ThreadPool& threads, Mailbox& mailbox) {
-  return std::make_unique<RamOps>(device, threads, mailbox);
+void RamOps::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
+  stream_.enqueue([=, this] { kernels_.log_routing(routing, n_rows, log); });
+}
+
+void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                           const ExpertInputView& a) {
+  stream_.enqueue([=, this] { kernels_.compute_pairs(experts, pairs, a); });
+}
+
+void RamOps::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
+  stream_.enqueue([=, this] { kernels_.add_pairs(experts, routing, x); });
+}
+
+std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, Stream& stream, ThreadPool& threads,
+                                        Mailbox& mailbox) {
+  return std::make_unique<RamOps>(device, static_cast<RamStream&>(stream), threads, mailbox);
 }
 
 }  // namespace sluice::backend

@@ -1,35 +1,18 @@
-// The operations of the RAM device: those of the CPU, on the device's own threads, in the device's
-// memory, and in nothing else, unless it is read over the link.
-//
-// On the virtual clock an operation takes as long as its weights take to be read, or its products
-// to be computed; and the host's rows come when the described machine would have had them.
+// The operations of the RAM device, as a stream enqueues or records them; what they do is in
+// ram_kernels.h. Views are kept by value; what they point to outlives the work.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <vector>
-
-#include "backend/cpu/experts.h"
-#include "backend/cpu/scratch.h"
-#include "backend/device_ops.h"
-#include "backend/mailbox.h"
-#include "backend/ram/ram_device.h"
+#include "backend/ram/ram_kernels.h"
+#include "backend/ram/ram_stream.h"
 
 namespace sluice::backend {
 
-// Operations for each byte that the device can read meanwhile; as the planner has it.
-constexpr double kRamOpsPerByte = 25.0;
-
 class RamOps final : public DeviceOps {
  public:
-  RamOps(RamDevice& device, ThreadPool& threads, Mailbox& mailbox)
-      : device_(device),
-        machine_(device.options()),
-        mailbox_(mailbox),
-        cpu_(make_cpu_ops(threads)),
-        experts_(threads, cpu::best_kernels()) {}
+  RamOps(RamDevice& device, RamStream& stream, ThreadPool& threads, Mailbox& mailbox)
+      : device_(device), stream_(stream), kernels_(device, threads, mailbox) {}
 
-  // Those of the CPU, whose time is that of the described machine.
   Buffer allocate(uint64_t n_bytes) override;
   void embed(const WeightView& table, const StepView& step, RowsView x) override;
   void project_in(ConstRowsView x, const NormView& norm, std::span<const Projection> projections,
@@ -39,12 +22,13 @@ class RamOps final : public DeviceOps {
   void project_add(ConstRowsView in, const Projection& projection, RowsView x) override;
   void route(ConstRowsView x, const NormView& norm, const RouterView& router,
              const ExpertInputView& a, const RoutingView& routing) override;
-  void logits(ConstRowsView x, std::span<const int32_t> rows, const NormView& norm,
-              const WeightView& output, RowsView logits) override;
-
-  // Those of a device that lacks some experts (experts.cpp).
   void experts(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
                RowsView x) override;
+  void logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
+              const WeightView& output, RowsView logits) override;
+
+  void foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
+               const RouterView& router, const RoutingView& routing) override;
   void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,
                     const RoutingView& routing) override;
   void compute_found(const ExpertsView& experts, const ExpertInputView& a) override;
@@ -55,39 +39,14 @@ class RamOps final : public DeviceOps {
   void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
 
  private:
-  const std::byte* staged(const LookupView& lookup, int32_t expert) const;
-  void divide_misses(const ExpertsView& experts, float link_share);
-  void take_answer(int64_t n_cols);
-
-  // The device's work reads only its own memory.
-  void require_own(const WeightView& w) const;
-  double seconds_of(const WeightView& w, int64_t n_rows) const;
-  void read(const WeightView& w, int64_t n_rows);
-  void read_cache(const AttentionView& attention, const StepView& step, const KvLayerView& kv);
-  double seconds_of(std::span<const ExpertPair> pairs, const ExpertsView& experts);
-  int64_t count_experts(std::span<const ExpertPair> pairs, int64_t n_experts);
-
   RamDevice& device_;
-  const RamDeviceOptions& machine_;
-  Mailbox& mailbox_;
-  std::unique_ptr<Ops> cpu_;
-  cpu::Experts experts_;
-  cpu::Scratch<float> rows_;  // by slot
-
-  // Of the layer whose experts were found last.
-  LayerLog* log_ = nullptr;
-  LayerId layer_;
-  bool has_shared_ = false;
-  std::vector<const std::byte*> table_;  // by expert: where it was found
-  std::vector<ExpertPair> hits_, link_, misses_;
-  std::vector<char> used_;  // by expert
-  uint32_t request_ = 0;    // 0: none
-  double found_at_ = 0.0;
-  double read_by_ = 0.0;      // what comes over the link
-  double answered_by_ = 0.0;  // on the virtual clock
+  RamStream& stream_;
+  RamKernels kernels_;
 };
 
-// `threads` are the device's. All outlive the result.
-std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, ThreadPool& threads, Mailbox& mailbox);
+// On a stream of the device; `threads` are the device's. All outlive the result, which outlives the
+// stream's work.
+std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, Stream& stream, ThreadPool& threads,
+                                        Mailbox& mailbox);
 
 }  // namespace sluice::backend

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/wall_clock.h"
 
@@ -106,6 +107,10 @@ RamStream::~RamStream() {
 double* RamStream::own_seconds() { return this_threads_seconds; }
 
 void RamStream::push(Command command) {
+  if (recording_) {
+    recording_->commands.push_back(std::move(command));
+    return;
+  }
   if (device_->options.clock == Clock::virtual_time) command.not_before = device_->now();
   {
     const std::lock_guard lock(mutex_);
@@ -176,7 +181,23 @@ void RamStream::copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes)
   }
 }
 
-void RamStream::run(std::function<void()> work) { push({std::move(work)}); }
+void RamStream::begin_recording() {
+  CHECK(!recording_);
+  recording_ = std::make_unique<Recorded>();
+}
+
+std::unique_ptr<Recording> RamStream::end_recording() {
+  CHECK(recording_);
+  return std::move(recording_);
+}
+
+// One command: after a fault in its midst the rest is passed over with it.
+void RamStream::replay(const Recording& recording) {
+  const auto& recorded = static_cast<const Recorded&>(recording);
+  push({[&recorded] {
+    for (const Command& command : recorded.commands) command.call();
+  }});
+}
 
 void RamStream::fill(std::byte* to, std::byte value, uint64_t n_bytes) {
   push({[=] { std::memset(to, std::to_integer<int>(value), n_bytes); }});

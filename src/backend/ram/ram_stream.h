@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "backend/ram/ram_device.h"
 
@@ -78,7 +79,11 @@ class RamStream final : public Stream {
   void write(std::byte* to, std::span<const std::byte> value) override;
   void set(uint64_t* word, uint64_t value) override;
   void call(std::function<void()> work) override;
-  void run(std::function<void()> work) override;
+  void begin_recording() override;
+  std::unique_ptr<Recording> end_recording() override;
+  void replay(const Recording& recording) override;
+  // By the device's operations.
+  void enqueue(std::function<void()> work) { push({std::move(work)}); }
   void record(Event& event) override;
   void wait(const Event& event) override;
   bool has_failed() const override;
@@ -88,12 +93,19 @@ class RamStream final : public Stream {
   double seconds() const { return seconds_; }
 
  private:
+  struct Command;
+  struct Recorded;
+
   // After a fault nothing is computed any more until finish() has reported it; but events are still
   // reached, or others would wait for ever.
   struct Command {
     std::function<void()> call;
     bool runs_after_fault = false;
     double not_before = 0.0;  // virtual time at which it was asked for
+  };
+
+  struct Recorded final : Recording {
+    std::vector<Command> commands;
   };
 
   void push(Command command);
@@ -105,6 +117,7 @@ class RamStream final : public Stream {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Command> queue_;
+  std::unique_ptr<Recorded> recording_;  // where one is being made
   bool is_busy_ = false;
   bool stopping_ = false;
   std::exception_ptr fault_;

@@ -26,28 +26,32 @@ void WholeExperts::run(LayerId layer, const backend::ExpertInputView& a,
 void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
                         const backend::RoutingView& routing, backend::RowsView x) {
   const backend::LookupView lookup{.layer = layer,
-                                   .step = log_.step(),
+                                   .step = p_.step,
+                                   .n_live = p_.n_live,
                                    .table = p_.slots.table(layer),
                                    .staged = p_.staging.slots(),
                                    .host = p_.host.slots(layer),
                                    .link_share = p_.link_share,
                                    .log = log_.view(layer)};
   p_.ops.find_experts(experts_of(p_, layer), lookup, a, routing);
-  p_.staging.layer_routed(p_.ops, layer, log_.step(), log_.routed(layer), x, p_.demand,
-                          log_.layer(layer));
+  if (!p_.staging.is_on()) return;
+  p_.staging.foresee(p_.ops, layer, x);
+  p_.main.call([this, layer] {
+    p_.staging.layer_routed(layer, log_.step(), log_.routed(layer), p_.demand, log_.layer(layer));
+  });
 }
 
 void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,
                            const backend::RoutingView& routing, backend::RowsView x) {
-  p_.main.run([=, this] { whole_.find(layer, a, routing, x); });
-  p_.main.run([=, this] { p_.ops.compute_found(experts_of(p_, layer), a); });
+  whole_.find(layer, a, routing, x);
+  p_.ops.compute_found(experts_of(p_, layer), a);
   p_.main.finish();
   for (Patience patience; p_.mailbox.open_number() != 0; patience.wait()) {
     if (p_.mailbox.is_aborted()) {
       throw Error(Errc::device, cat("layer ", layer.value, ": the CPU's experts did not come"));
     }
   }
-  p_.main.run([=, this] { p_.ops.add_found(routing, x); });
+  p_.ops.add_found(routing, x);
 }
 
 StreamedExperts::StreamedExperts(const ExpertParts& parts, backend::Device& device, RoutingLog& log,
@@ -68,7 +72,7 @@ StreamedExperts::StreamedExperts(const ExpertParts& parts, backend::Device& devi
 
 void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
                           const backend::RoutingView& routing, backend::RowsView x) {
-  p_.main.run([=, this] { p_.ops.log_routing(routing, a.n_rows, log_.view(layer)); });
+  p_.ops.log_routing(routing, a.n_rows, log_.view(layer));
   p_.main.finish();
   sort_pairs(layer, routing.n_used);
   const backend::ExpertsView experts = experts_of(p_, layer);
@@ -99,7 +103,7 @@ void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
     p_.main.record(*halves_[g % 2].is_free);
   }
   if (n_groups == 0) submit(experts, resident, a, /*with_shared=*/true);
-  p_.main.run([=, this] { p_.ops.add_pairs(experts, routing, x); });
+  p_.ops.add_pairs(experts, routing, x);
   streamed_bytes_ += n_bytes;
 }
 
@@ -150,9 +154,7 @@ void StreamedExperts::submit(const backend::ExpertsView& experts, const Group& g
   backend::ExpertsView view = experts;
   view.table = group.table.data();
   if (!with_shared) view.shared_gate = {};
-  p_.main.run([=, this, pairs = std::span<const backend::ExpertPair>(group.pairs)] {
-    p_.ops.compute_pairs(view, pairs, a);
-  });
+  p_.ops.compute_pairs(view, group.pairs, a);
 }
 
 }  // namespace sluice::engine

@@ -33,7 +33,9 @@ struct ExpertParts {
   HostExperts& host;
   ExpertCopies& demand;
   ExpertStaging& staging;
-  const float* link_share = nullptr;  // in the device's memory
+  const float* link_share = nullptr;  // in the device's memory, as the next two
+  const uint32_t* step = nullptr;     // its number
+  const int32_t* n_live = nullptr;    // rows of it
 };
 
 class WholeExperts final : public model::ExpertRunner {
@@ -42,7 +44,7 @@ class WholeExperts final : public model::ExpertRunner {
   void run(LayerId layer, const backend::ExpertInputView& a, const backend::RoutingView& routing,
            backend::RowsView x) override;
 
-  // Its first half, up to what is computed; on the device's stream.
+  // Its first half, up to what is computed.
   void find(LayerId layer, const backend::ExpertInputView& a, const backend::RoutingView& routing,
             backend::RowsView x);
 

@@ -3,6 +3,7 @@
 #include "engine/device/expert_runtime.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backend/cpu/host_memory.h"
 #include "backend/ram/ram_ops.h"
@@ -25,6 +26,15 @@ policy::CacheOptions reachable(policy::CacheOptions cache, const HostExperts& ho
 
 backend::Allocate mapped_memory(backend::Device& device) {
   return [&device](uint64_t n) { return device.allocate(backend::MemoryKind::mapped, n); };
+}
+
+StepBlock::Shape block_shape(const model::Model& model, const policy::Workload& work) {
+  const KvOptions kv = kv_options(work);
+  const int n_pages = (kv.n_ctx + kv.page_tokens - 1) / kv.page_tokens;
+  return {.max_rows = work.max_rows(),
+          .d_model = model.config().d_model,
+          .n_rot = 2 * std::ssize(model.rope().frequencies),
+          .table_size = int64_t{kv.n_sequences} * n_pages};
 }
 
 uint64_t floats(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
@@ -74,19 +84,18 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       mailbox_(device, {.max_rows = max_rows(),
                         .max_pairs = int64_t{max_rows()} * model_.config().n_experts_used,
                         .n_cols = model_.config().d_model}),
-      crossing_(device.allocate(backend::MemoryKind::mapped,
-                                floats(int64_t{max_rows()} * model_.config().d_model))),
       logits_out_(device.allocate(
           backend::MemoryKind::mapped,
           floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model_.config().n_vocab))),
       log_(mapped_memory(device), model_.config().n_layers, max_rows(),
            model_.config().n_experts_used),
       forced_(mapped_memory(device), model_.config(), max_rows(), options.reroute),
+      scratch_(device, price_.vram.scratch),
+      block_(device, block_shape(model_, options.work), scratch_),
       host_(experts, device, n_host_layers()),
       cache_(reachable(options.cache, host_)),
       trunk_(model_, device, n_host_layers(), price_.vram),
       tables_(device, price_.vram.tables),
-      scratch_(device, price_.vram.scratch),
       kv_memory_(device, price_.vram.kv),
       slots_(device, model_, cache_, tables_),
       main_(device.make_stream("main")),
@@ -114,16 +123,18 @@ void ExpertRuntime::make_host_part(ThreadPool& threads) {
   if (n_host_layers() == 0) return;
   h.kv = std::make_unique<KvCache>(memory_of(*h.ops), model_.config(),
                                    kv_options(options_.work, n_host_layers()));
-  h.activations = std::make_unique<ActivationsBuffer>(memory_of(*h.ops), model_, max_rows());
+  h.activations =
+      std::make_unique<ActivationsBuffer>(memory_of(*h.ops), model_, max_rows(), InputRows::given);
 }
 
 void ExpertRuntime::make_device_part() {
-  ops_ = backend::make_ram_ops(device_, device_threads_, mailbox_);
+  ops_ = backend::make_ram_ops(device_, *main_, device_threads_, mailbox_);
   kv_ = std::make_unique<KvCache>(kv_memory_.allocator(), model_.config(),
                                   kv_options(options_.work, options_.place.n_gpu_layers));
   kv_layers_.resize(model_.layers().size());
   std::ranges::copy(kv_->layers(), kv_layers_.begin() + n_host_layers());
-  activations_ = std::make_unique<ActivationsBuffer>(scratch_.allocator(), model_, max_rows());
+  activations_ = std::make_unique<ActivationsBuffer>(scratch_.allocator(), model_, max_rows(),
+                                                     InputRows::given);
   link_share_ = reinterpret_cast<float*>(tables_.take(sizeof(float)));
   set_link_share(static_cast<float>(options_.place.link_share));
   staging_ = std::make_unique<ExpertStaging>(
@@ -138,7 +149,9 @@ void ExpertRuntime::make_device_part() {
                              .host = host_,
                              .demand = copies_,
                              .staging = *staging_,
-                             .link_share = link_share_});
+                             .link_share = link_share_,
+                             .step = block_.step(),
+                             .n_live = block_.n_live()});
   whole_.emplace(*parts_, log_);
   segmented_.emplace(*parts_, *whole_);
   uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
@@ -148,7 +161,6 @@ void ExpertRuntime::make_device_part() {
                     [this](uint64_t n_bytes, int64_t n_pairs, LayerId layer) {
                       return prefers_link(n_bytes, n_pairs, layer);
                     });
-  submitted_.emplace(*ops_, *main_);
 }
 
 // A few at a time, so that a person sees them come.
@@ -207,7 +219,7 @@ void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
     rows_.append(rows, caches());
     copy_pages();
     log_.begin_step();
-    forced_rows_ = forced_.fill(rows_.n_rows(), rows_.n_rows());
+    forced_rows_ = forced_.fill(rows_.n_rows(), width());
     run_step(listener);
     end_step(phase);
   } catch (...) {
@@ -254,13 +266,14 @@ bool ExpertRuntime::mend_copies() {
 }
 
 void ExpertRuntime::run_host_layers(const OnLayer& on_layer) {
-  const int64_t n_rows = rows_.n_rows();
   const HostPart& h = host_part_;
   model::Step step{*h.ops, *h.experts, rows_.view(h.kv ? *h.kv : *kv_), {}, {}};
+  step.rows.n_rows = width();  // as forced experts are laid out
   step.rows.forced = forced_rows_;
   if (h.kv) step.kv = h.kv->layers();
-  if (h.activations) step.s = h.activations->view(n_rows);
-  step.s.x = {crossing_.as<float>(), n_rows, model_.config().d_model};
+  if (h.activations) step.s = h.activations->view(rows_.n_rows());
+  step.s.x = block_.input(width());
+  step.s.x.n_rows = rows_.n_rows();
   model_.embed(step);
   forward_layers(model_, step, 0, n_host_layers(), on_layer);
   if (n_host_layers() > 0) spend_host_time();
@@ -269,63 +282,96 @@ void ExpertRuntime::run_host_layers(const OnLayer& on_layer) {
 // On the virtual clock: as the described CPU would have needed, and the row to cross over.
 void ExpertRuntime::spend_host_time() {
   const auto& machine = device_.options();
-  const double seconds =
-      machine.handshake_us * 1e-6 +
-      host_seconds(shape_, options_.work, n_host_layers(), rows_.size(), machine.cpu_gbps);
-  main_->run([seconds] { backend::RamDevice::spend(seconds); });
+  device_.host_worked(machine.handshake_us * 1e-6 + host_seconds(shape_, options_.work,
+                                                                 n_host_layers(), rows_.size(),
+                                                                 machine.cpu_gbps));
+}
+
+// Whether the step under way is one submission, which is replayed.
+bool ExpertRuntime::is_whole() const {
+  return rows_.n_rows() <= kNarrowRows && options_.cut == StepCut::whole;
+}
+
+// Of the step under way, with its padding: there are recordings of few widths only.
+int64_t ExpertRuntime::width() const {
+  const int64_t n_rows = rows_.n_rows();
+  if (!is_whole()) return n_rows;
+  return std::min<int64_t>(std::bit_ceil(static_cast<uint64_t>(n_rows)), max_rows());
+}
+
+// Enqueues or records its head.
+model::Step ExpertRuntime::begin_device_step(model::ExpertRunner& experts) {
+  block_.copy(*main_, width());
+  model::Step step{*ops_, experts, block_.view(width(), kv_->table_stride()), kv_layers_,
+                   activations_->view(width())};
+  step.rows.forced = forced_rows_;
+  step.s.x = block_.x(width());
+  return step;
+}
+
+void ExpertRuntime::forward(model::Step& step, const OnLayer& on_layer) {
+  ++n_forwards_;
+  forward_layers(trunk_.model(), step, n_host_layers(), model_.config().n_layers, on_layer);
 }
 
 void ExpertRuntime::run_device_layers(const StepListener& listener) {
-  const int64_t n_rows = rows_.n_rows();
-  const bool is_narrow = n_rows <= kNarrowRows;
-  model::Step step{*ops_, *whole_, rows_.view(*kv_), {}, activations_->view(n_rows)};
-  step.kv = kv_layers_;
-  step.rows.forced = forced_rows_;
-  main_->copy(reinterpret_cast<std::byte*>(step.s.x.data), crossing_.data(),
-              floats(n_rows * step.s.x.n_cols));
-  if (is_narrow && options_.cut == StepCut::whole) {
-    run_whole(step, listener.on_layer);
-  } else {
-    run_by_host(step, is_narrow ? static_cast<model::ExpertRunner&>(*segmented_) : *streamed_,
-                listener.on_layer);
-  }
-  main_->finish();
-  // What was computed from experts that did not come is worth nothing.
-  if (!is_narrow && mend_copies()) throw Error(Errc::device, copies_.last_fault());
-  give_device_logits(step, listener.on_logits);
+  block_.write(rows_, *kv_, log_.step(), width());
+  is_whole() ? run_whole(listener) : run_by_host(listener);
 }
 
-void ExpertRuntime::run_whole(model::Step& step, const OnLayer& on_layer) {
-  const int n_layers = model_.config().n_layers;
-  main_->run([this, step, n_layers]() mutable {
-    trunk_.model().forward(step, n_host_layers(), n_layers);
-  });
+void ExpertRuntime::run_whole(const StepListener& listener) {
+  main_->replay(recording());
   main_->finish();
-  if (on_layer) on_layer(n_layers, n_layers);
+  const int n_layers = model_.config().n_layers;
+  if (listener.on_layer) listener.on_layer(n_layers, n_layers);
+  give_logits(rows_.logit_rows(), listener.on_logits);
+}
+
+// The model's forward runs once for each width.
+const backend::Recording& ExpertRuntime::recording() {
+  std::unique_ptr<backend::Recording>& recording = recordings_[width()];
+  if (!recording) {
+    main_->begin_recording();
+    model::Step step = begin_device_step(*whole_);
+    forward(step, {});
+    trunk_.model().logits(step);
+    copy_logits(step);
+    recording = main_->end_recording();
+  }
+  return *recording;
 }
 
 // The host is ahead of the device by no more than a layer: its experts wait for the routing.
-void ExpertRuntime::run_by_host(model::Step& step, model::ExpertRunner& experts,
-                                const OnLayer& on_layer) {
-  model::Step submitted{*submitted_, experts, step.rows, step.kv, step.s};
-  forward_layers(trunk_.model(), submitted, n_host_layers(), model_.config().n_layers, on_layer);
+void ExpertRuntime::run_by_host(const StepListener& listener) {
+  const bool is_narrow = rows_.n_rows() <= kNarrowRows;
+  model::Step step =
+      begin_device_step(is_narrow ? static_cast<model::ExpertRunner&>(*segmented_) : *streamed_);
+  forward(step, listener.on_layer);
+  main_->finish();
+  // What was computed from experts that did not come is worth nothing.
+  if (!is_narrow && mend_copies()) throw Error(Errc::device, copies_.last_fault());
+  const std::span<const int32_t> wanted = rows_.logit_rows();
+  for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
+    trunk_.model().logits(step, static_cast<int64_t>(begin));
+    copy_logits(step);
+    main_->finish();
+    give_logits(wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin)),
+                listener.on_logits);
+  }
 }
 
-// The device leaves them where the host can read them, some rows at a time.
-void ExpertRuntime::give_device_logits(model::Step& step, const OnRowLogits& on_logits) {
-  const std::span<const int32_t> wanted = rows_.logit_rows();
-  const int64_t n_vocab = model_.config().n_vocab;
-  for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
-    const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
-    main_->run([this, &step, some, n_vocab] {
-      const backend::ConstRowsView logits = trunk_.model().logits(step, some);
-      std::copy_n(logits.data, std::ssize(some) * n_vocab, logits_out_.as<float>());
-    });
-    main_->finish();
-    for (size_t i = 0; i < some.size(); ++i) {
-      on_logits(some[i], {logits_out_.as<float>() + static_cast<int64_t>(i) * n_vocab,
-                          static_cast<size_t>(n_vocab)});
-    }
+// To where the host can read them.
+void ExpertRuntime::copy_logits(const model::Step& step) {
+  const backend::RowsView& logits = step.s.logits;
+  const int64_t n_rows = std::min(logits.n_rows, width());
+  main_->copy(logits_out_.data(), reinterpret_cast<const std::byte*>(logits.data),
+              floats(n_rows * logits.n_cols));
+}
+
+void ExpertRuntime::give_logits(std::span<const int32_t> rows, const OnRowLogits& on_logits) const {
+  const auto n_vocab = static_cast<size_t>(model_.config().n_vocab);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    on_logits(rows[i], {logits_out_.as<float>() + i * n_vocab, n_vocab});
   }
 }
 

@@ -6,13 +6,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 
 #include "backend/ram/ram_device.h"
 #include "engine/device/device_experts.h"
 #include "engine/device/device_trunk.h"
 #include "engine/device/miss_worker.h"
-#include "engine/device/submitted_ops.h"
+#include "engine/device/step_block.h"
 #include "engine/step/stepper.h"
 #include "sluice/expert_stats.h"
 
@@ -81,6 +82,7 @@ class ExpertRuntime final : public StepDriver {
   const ExpertStaging& staging() const { return *staging_; }
   backend::Stream& main() { return *main_; }
   int64_t n_computed_by_host() const { return worker_.n_answered(); }  // pairs
+  int64_t n_forwards() const { return n_forwards_; }                   // runs of the model's code
   ExpertStats stats() const override;
 
   // Of the misses, those that the device reads itself; between steps.
@@ -106,10 +108,16 @@ class ExpertRuntime final : public StepDriver {
   void add_to_stats(int layer);
   void spend_host_time();
   void run_step(const StepListener& listener);
+  bool is_whole() const;
+  int64_t width() const;
+  model::Step begin_device_step(model::ExpertRunner& experts);
+  void forward(model::Step& step, const OnLayer& on_layer);
   void run_device_layers(const StepListener& listener);
-  void run_whole(model::Step& step, const OnLayer& on_layer);
-  void run_by_host(model::Step& step, model::ExpertRunner& experts, const OnLayer& on_layer);
-  void give_device_logits(model::Step& step, const OnRowLogits& on_logits);
+  void run_whole(const StepListener& listener);
+  const backend::Recording& recording();
+  void run_by_host(const StepListener& listener);
+  void copy_logits(const model::Step& step);
+  void give_logits(std::span<const int32_t> rows, const OnRowLogits& on_logits) const;
   void end_step(policy::Phase phase);
   bool mend_copies();
   std::span<const policy::Move> learn(policy::Phase phase);
@@ -124,14 +132,15 @@ class ExpertRuntime final : public StepDriver {
   ThreadPool device_threads_;
   // Pinned memory that nothing works without, before experts take what is left of it.
   backend::Mailbox mailbox_;
-  backend::Buffer crossing_;    // mapped: rows of x on their way from host to device
   backend::Buffer logits_out_;  // mapped: logits on their way back
   RoutingLog log_;
   ForcedRoutes forced_;
+  DeviceBlock scratch_;
+  StepBlock block_;
   HostExperts host_;
   policy::ExpertCache cache_;
   DeviceTrunk trunk_;
-  DeviceBlock tables_, scratch_, kv_memory_;
+  DeviceBlock tables_, kv_memory_;
   ExpertSlots slots_;
   float* link_share_ = nullptr;
   ExpertStats sum_;  // of the logs
@@ -147,10 +156,11 @@ class ExpertRuntime final : public StepDriver {
   std::optional<WholeExperts> whole_;
   std::optional<SegmentedExperts> segmented_;
   std::optional<StreamedExperts> streamed_;
-  std::optional<SubmittedOps> submitted_;
   HostPart host_part_;
   StepRows rows_;
-  const int32_t* forced_rows_ = nullptr;  // of the step under way
+  const int32_t* forced_rows_ = nullptr;                               // of the step under way
+  std::map<int64_t, std::unique_ptr<backend::Recording>> recordings_;  // by width
+  int64_t n_forwards_ = 0;
 };
 
 }  // namespace sluice::engine

@@ -33,9 +33,9 @@ policy::PrefetchOptions planner_options(const model::Model& model, uint64_t bloc
   return options;
 }
 
-bool contains(std::span<const policy::RoutedExpert> routed, int32_t expert) {
-  return std::ranges::any_of(
-      routed, [expert](const policy::RoutedExpert& r) { return r.expert.value == expert; });
+bool contains(std::span<const RoutedExpert> routed, int32_t expert) {
+  return std::ranges::any_of(routed,
+                             [expert](const RoutedExpert& r) { return r.expert.value == expert; });
 }
 
 }  // namespace
@@ -75,15 +75,17 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   const auto n_slots = static_cast<size_t>(sizes.n_slots);
   const auto n_pairs = static_cast<size_t>(max_rows) * static_cast<size_t>(n_used);
   try {
-    mapped_ = device.allocate(
-        backend::MemoryKind::mapped,
-        n_slots * sizeof(uint64_t) + (2 * n_pairs + static_cast<size_t>(max_rows)) * sizeof(float));
+    mapped_ = device.allocate(backend::MemoryKind::mapped,
+                              (n_slots + 1) * sizeof(uint64_t) +
+                                  (2 * n_pairs + static_cast<size_t>(max_rows)) * sizeof(float));
   } catch (const Error&) {
     n_ahead_ = 0;  // so little pinned memory: then nothing comes ahead
     return;
   }
   words_ = {mapped_.as<uint64_t>(), n_slots};
-  auto* const values = reinterpret_cast<float*>(words_.data() + n_slots);
+  is_wanted_ = reinterpret_cast<uint32_t*>(words_.data() + n_slots);
+  *is_wanted_ = 1;
+  auto* const values = reinterpret_cast<float*>(words_.data() + n_slots + 1);
   prediction_ = {n_used, reinterpret_cast<int32_t*>(values), values + n_pairs,
                  values + 2 * n_pairs};
   for (uint64_t& word : words_) {
@@ -96,11 +98,15 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   trust_.resize(static_cast<size_t>(n_used));
 }
 
-void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_t step,
-                                 std::span<const policy::RoutedExpert> routed,
-                                 backend::ConstRowsView x, const ExpertCopies& demand,
-                                 const backend::LayerLog& found) {
-  if (!is_on()) return;
+void ExpertStaging::foresee(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x) {
+  const LayerId target(layer.value + n_ahead_);
+  if (target.value >= model_.config().n_layers || x.n_rows > max_rows_) return;
+  const model::Layer& later = model_.layers()[static_cast<size_t>(target.value)];
+  ops.foresee(is_wanted_, x, later.ffn_norm, later.router, prediction_);
+}
+
+void ExpertStaging::layer_routed(LayerId layer, uint32_t step, std::span<const RoutedExpert> routed,
+                                 const ExpertCopies& demand, const backend::LayerLog& found) {
   step_ = step;
   finish_layer();  // the one before: its experts are computed
   note_arrivals();
@@ -113,11 +119,11 @@ void ExpertStaging::layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_
   const double carried = static_cast<double>(found.link_bytes + settled_bytes() -
                                              std::exchange(settled_, settled_bytes()));
   waste_.account(missed, carried);
+  const bool was_asked = std::exchange(*is_wanted_, has_room() && is_asking()) != 0;
   const LayerId target(layer.value + n_ahead_);
   const bool is_last = target.value >= model_.config().n_layers;
-  const bool has_room = !has_reads_ || options_.hits_seconds >= copy_seconds_;
-  if (!has_room || !is_asking() || is_last || x.n_rows > max_rows_) return;
-  predict(ops, target, x);
+  if (!was_asked || !has_room() || is_last || found.n_rows > max_rows_) return;
+  take_prediction(target, found.n_rows);
   if (host_.is_copyable(target) && demand.is_idle()) begin_copies(room_on_link(found.link_bytes));
 }
 
@@ -154,7 +160,7 @@ void ExpertStaging::note_arrivals() {
   }
 }
 
-void ExpertStaging::learn(LayerId layer, std::span<const policy::RoutedExpert> routed) {
+void ExpertStaging::learn(LayerId layer, std::span<const RoutedExpert> routed) {
   Prediction& p = predicted_[static_cast<size_t>(layer.value)];
   for (size_t i = 0; i < p.experts.size(); ++i) {
     const bool is_right = contains(routed, p.experts[i]);
@@ -174,13 +180,10 @@ bool ExpertStaging::is_asking() const {
          });
 }
 
-// The later layer's router, on the state as it is now.
-void ExpertStaging::predict(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x) {
-  const model::Layer& later = model_.layers()[static_cast<size_t>(layer.value)];
-  const backend::ExpertInputView nothing{.n_rows = x.n_rows, .n_cols = x.n_cols};
-  ops.route(x, later.ffn_norm, later.router, nothing, prediction_);
+// What the later layer's router chose, of the rows that are real.
+void ExpertStaging::take_prediction(LayerId layer, int n_rows) {
   Prediction& p = predicted_[static_cast<size_t>(layer.value)];
-  p.experts.assign(prediction_.experts, prediction_.experts + x.n_rows * prediction_.n_used);
+  p.experts.assign(prediction_.experts, prediction_.experts + n_rows * prediction_.n_used);
   p.was_missing.clear();
   candidates_.clear();
   for (size_t i = 0; i < p.experts.size(); ++i) {

@@ -40,10 +40,11 @@ class ExpertStaging {
   std::span<const backend::StagedSlot> slots() const { return views_; }
   bool is_on() const { return n_ahead_ > 0; }
 
-  // By the device's work, after a layer's experts were found and before they are computed: what it
-  // routed, the input of its experts before any norm, and where they were found.
-  void layer_routed(backend::DeviceOps& ops, LayerId layer, uint32_t step,
-                    std::span<const policy::RoutedExpert> routed, backend::ConstRowsView x,
+  // After a layer's experts are found: the later layer's router, on the input of this one's experts
+  // before any norm, where that is wanted.
+  void foresee(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x);
+  // Then, before they are computed: what the layer routed, and where it was found.
+  void layer_routed(LayerId layer, uint32_t step, std::span<const RoutedExpert> routed,
                     const ExpertCopies& demand, const backend::LayerLog& found);
 
   // After a step, when the device's work is done.
@@ -76,9 +77,10 @@ class ExpertStaging {
   uint64_t settled_bytes() const;
   bool is_asking() const;
   void note_arrivals();
-  void learn(LayerId layer, std::span<const policy::RoutedExpert> routed);
+  void learn(LayerId layer, std::span<const RoutedExpert> routed);
   void finish_layer();
-  void predict(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x);
+  bool has_room() const { return !has_reads_ || options_.hits_seconds >= copy_seconds_; }
+  void take_prediction(LayerId layer, int n_rows);
   uint64_t room_on_link(uint64_t read_bytes) const;
   void begin_copies(uint64_t max_bytes);
 
@@ -107,9 +109,10 @@ class ExpertStaging {
   Trust all_;
   backend::Buffer mapped_;  // the words, and predictions that the device writes and the host reads
   backend::RoutingView prediction_;
+  uint32_t* is_wanted_ = nullptr;  // mapped: whether the next layer should ask
   std::vector<policy::PrefetchCandidate> candidates_;
   LayerId last_layer_;
-  std::vector<policy::RoutedExpert> last_routed_;
+  std::vector<RoutedExpert> last_routed_;
   uint32_t step_ = 0;
   int64_t n_copies_ = 0;
 };

@@ -36,13 +36,13 @@ T* ActivationsBuffer::allocate(const backend::Allocate& memory, int64_t n_rows, 
 }
 
 ActivationsBuffer::ActivationsBuffer(const backend::Allocate& memory, const model::Model& model,
-                                     int max_rows)
+                                     int max_rows, InputRows input_rows)
     : max_rows_(max_rows) {
   const model::Config& c = model.config();
   const auto rows = [&](int64_t n_rows, int64_t n_cols) {
     return backend::RowsView{allocate<float>(memory, n_rows, n_cols), n_rows, n_cols};
   };
-  widest_.x = rows(max_rows, c.d_model);
+  if (input_rows == InputRows::own) widest_.x = rows(max_rows, c.d_model);
   widest_.qkv = rows(max_rows, c.q_cols() + 2 * c.kv_cols());
   widest_.attention = rows(max_rows, c.q_cols());
   widest_.logits = rows(std::min(max_rows, kMaxLogitRows), c.n_vocab);

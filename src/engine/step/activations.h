@@ -14,9 +14,13 @@ namespace sluice::engine {
 // Logits are wide, and rarely wanted for more than a few rows: they are computed so many at a time.
 using policy::kMaxLogitRows;
 
+// Whose memory the rows' input x is: its own, or somebody else's, who sets it in every view.
+enum class InputRows { own, given };
+
 class ActivationsBuffer {
  public:
-  ActivationsBuffer(const backend::Allocate& memory, const model::Model& model, int max_rows);
+  ActivationsBuffer(const backend::Allocate& memory, const model::Model& model, int max_rows,
+                    InputRows input = InputRows::own);
 
   int max_rows() const { return max_rows_; }
 

@@ -23,6 +23,7 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
     sequences_.push_back(row.sequence.value);
   }
   n_live_ = static_cast<int32_t>(tokens_.size());
+  n_logits_ = static_cast<int32_t>(logit_rows_.size());
   const size_t n_rot = 2 * rope_.frequencies.size();
   angles_.resize(tokens_.size() * n_rot);
   for (size_t r = 0; r < tokens_.size(); ++r) {

@@ -42,7 +42,9 @@ class StepRows {
             .sequences = sequences_.data(),
             .angles = angles_.data(),
             .page_table = cache.page_table(),
-            .table_stride = cache.table_stride()};
+            .table_stride = cache.table_stride(),
+            .n_logits = &n_logits_,
+            .logit_rows = logit_rows_.data()};
   }
   int64_t n_rows() const { return std::ssize(tokens_); }
   StepSize size() const;
@@ -63,6 +65,7 @@ class StepRows {
   int32_t n_live_ = 0;
   std::vector<float> angles_;
   std::vector<int32_t> logit_rows_;
+  int32_t n_logits_ = 0;
   std::vector<KvWrite> writes_;
 };
 

@@ -20,7 +20,8 @@ void Stepper::give_logits(model::Step& step, const OnRowLogits& on_logits) {
   const std::span<const int32_t> wanted = rows_.logit_rows();
   for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
     const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
-    const backend::ConstRowsView logits = model_.logits(step, some);
+    model_.logits(step, static_cast<int64_t>(begin));
+    const backend::ConstRowsView logits = step.s.logits;
     for (size_t i = 0; i < some.size(); ++i) {
       on_logits(some[i], {logits.row(static_cast<int64_t>(i)), static_cast<size_t>(logits.n_cols)});
     }

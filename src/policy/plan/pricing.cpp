@@ -132,6 +132,15 @@ uint64_t table_bytes(const ModelShape& model) {
          array(kStagingSlots * kAddressBytes);
 }
 
+uint64_t step_block_bytes(const ModelShape& model, const Workload& work) {
+  int n_rot = 0;  // no more than a head has
+  for (const LayerShape& layer : model.layers) n_rot = std::max(n_rot, layer.k_head_dim);
+  const int n_pages = (work.n_ctx + kKvPageTokens - 1) / kKvPageTokens;
+  const int64_t row = 4 + int64_t{n_rot};  // 32-bit values
+  return product({work.n_sequences, n_pages, 4}) + product({work.max_rows(), row, 4}) +
+         kScratchArrays * kTensorAlignment;
+}
+
 uint64_t staging_bytes(const ModelShape& model) {
   uint64_t most = 0;
   for (const LayerShape& layer : model.layers) most = std::max(most, slot_bytes(layer));
@@ -169,7 +178,8 @@ Price price(const ModelShape& model, const Workload& work, const Placement& plac
     out.vram.cuda = place.overhead_bytes;
     out.vram.tables = table_bytes(model);
     out.vram.staging = host_experts ? staging_bytes(model) : 0;
-    out.vram.scratch = trunk_scratch + expert_scratch + (host_experts ? stream_bytes(model) : 0);
+    out.vram.scratch = trunk_scratch + expert_scratch + step_block_bytes(model, work) +
+                       (host_experts ? stream_bytes(model) : 0);
   }
   if (n_cpu_layers > 0) out.host.scratch += trunk_scratch;
   if (host_experts) out.host.scratch += expert_scratch;

@@ -151,6 +151,9 @@ uint64_t stream_bytes(const ModelShape& model);
 // The residency table, an address for each expert of each layer; with it the parameters of a step
 // and a word for each staging slot. 0 without experts.
 uint64_t table_bytes(const ModelShape& model);
+// What varies from step to step: rows and their angles, page tables; but for the rows' input, which
+// the trunk's scratch has.
+uint64_t step_block_bytes(const ModelShape& model, const Workload& work);
 // kStagingSlots of the largest expert's size.
 uint64_t staging_bytes(const ModelShape& model);
 

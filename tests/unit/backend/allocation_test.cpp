@@ -84,9 +84,7 @@ class WholeLayer {
         qkv_(n_rows, attention_.view.q_cols() + 2 * attention_.view.kv_cols()),
         attended_(n_rows, attention_.view.q_cols()),
         logits_(n_rows, kLayerVocab),
-        data_(attention_.view.rope, span_of(0, 0, static_cast<int>(n_rows))) {
-    for (int32_t r = 0; r < n_rows; ++r) rows_.push_back(r);
-  }
+        data_(attention_.view.rope, span_of(0, 0, static_cast<int>(n_rows))) {}
 
   // Asks for no memory of its own.
   void run(Ops& ops) {
@@ -99,7 +97,7 @@ class WholeLayer {
     ops.route(step_.x.view(), norm_, {router_.view(), kLayerUsed, true, gate_.data()},
               step_.input.view(), step_.routing.view());
     ops.experts(experts_.view(), step_.input.view(), step_.routing.view(), step_.x.view());
-    ops.logits(step_.x.view(), rows_, norm_, output_.view(), logits_.view());
+    ops.logits(step_.x.view(), step, 0, norm_, output_.view(), logits_.view());
   }
 
   const std::vector<float>& result() const { return logits_.values; }
@@ -119,7 +117,6 @@ class WholeLayer {
   ExpertStep step_;
   Rows x_, qkv_, attended_, logits_;
   StepData data_;
-  std::vector<int32_t> rows_;
 };
 
 // Every single request for memory fails once: those of the caller and those of the pool's threads.

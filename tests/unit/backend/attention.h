@@ -143,6 +143,7 @@ struct StepData {
     for (const StepEntry& e : entries) {
       cpu::rope_angles(rope, e.position,
                        std::span(angles).subspan(positions.size() * n_rot, n_rot));
+      logit_rows.push_back(static_cast<int32_t>(positions.size()));
       positions.push_back(e.position);
       sequences.push_back(e.sequence);
     }
@@ -156,12 +157,14 @@ struct StepData {
             .sequences = sequences.data(),
             .angles = angles.data(),
             .page_table = cache.table(),
-            .table_stride = cache.stride()};
+            .table_stride = cache.stride(),
+            .n_logits = &n_live,
+            .logit_rows = logit_rows.data()};
   }
 
   int32_t n_live;
   std::vector<TokenId> tokens;
-  std::vector<int32_t> positions, sequences;
+  std::vector<int32_t> positions, sequences, logit_rows;
   std::vector<float> angles;
 };
 

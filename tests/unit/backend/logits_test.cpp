@@ -22,7 +22,7 @@ TEST(Logits, AreThoseOfTheChosenRowsInTheirOrder) {
     for (const std::vector<int32_t>& rows :
          {std::vector<int32_t>{8}, {0, 1, 2}, {5, 5}, {8, 0, 3, 7, 1}}) {
       Rows logits(std::ssize(rows), kVocab);
-      ops->logits(x.view(), rows, norm, output.view(), logits.view());
+      ops->logits(x.view(), LogitStep(rows).view(), 0, norm, output.view(), logits.view());
       for (int64_t i = 0; i < logits.n_rows; ++i) {
         const BoundedRow h = norm_reference(x.row(rows[static_cast<size_t>(i)]), norm);
         BoundedRow expected;

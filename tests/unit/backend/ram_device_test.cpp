@@ -84,11 +84,11 @@ TEST(RamStream, WorksInOrderWhileTheHostGoesOn) {
   const auto stream = device.make_stream("main");
   std::atomic<bool> may_go = false;
   std::vector<int> order;
-  stream->run([&] {
+  stream->call([&] {
     while (!may_go) std::this_thread::yield();
     order.push_back(1);
   });
-  stream->run([&] { order.push_back(2); });
+  stream->call([&] { order.push_back(2); });
   may_go = true;  // reached: the calls above returned before their work was done
   stream->finish();
   EXPECT_EQ(order, (std::vector{1, 2}));
@@ -99,7 +99,7 @@ TEST(RamStream, CopiesBytesAsTheyAreWhenItsTurnComes) {
   const auto stream = device.make_stream("copy");
   const Buffer own = device.allocate(MemoryKind::device, 4);
   std::vector<std::byte> from(4, std::byte{1}), back(4);
-  stream->run([&] { from[2] = std::byte{7}; });
+  stream->call([&] { from[2] = std::byte{7}; });
   stream->copy(own.data(), from.data(), 4);
   stream->copy(back.data(), own.data(), 4);
   stream->finish();
@@ -138,13 +138,13 @@ TEST(RamStream, WaitsForTheEventsOfOthers) {
   for (int round = 0; round < 100; ++round) {
     std::atomic<bool> is_written = false;
     bool was_written = false;
-    first->run([&] {
+    first->call([&] {
       std::this_thread::yield();
       is_written = true;
     });
     first->record(*event);
     second->wait(*event);
-    second->run([&] { was_written = is_written; });
+    second->call([&] { was_written = is_written; });
     second->finish();
     EXPECT_TRUE(was_written);
     EXPECT_TRUE(event->is_done());
@@ -163,14 +163,14 @@ TEST(RamStream, AFaultEndsItsWorkIsToldOnceAndStopsNobodyElse) {
   bool ran = false;
   stream->copy(&a, &b, 1);
   stream->copy(&a, &b, 1);  // fails
-  stream->run([&] { ran = true; });
+  stream->call([&] { ran = true; });
   stream->record(*event);
   other->wait(*event);  // must not wait for ever
   other->finish();
   const std::string error = error_of(Errc::device, [&] { stream->finish(); });
   EXPECT_EQ(error, "stream 'copy': the link is down");
   EXPECT_FALSE(ran);
-  stream->run([&] { ran = true; });
+  stream->call([&] { ran = true; });
   EXPECT_NO_THROW(stream->finish());
   EXPECT_TRUE(ran);
 }
@@ -180,8 +180,8 @@ TEST(RamStream, FinishesHoweverItsWorkIsPassedOver) {
   RamDevice device(fast());
   const auto stream = device.make_stream("s");
   for (int i = 0; i < 300; ++i) {
-    stream->run([] { throw Error(Errc::device, "broken"); });
-    for (int k = 0; k < i % 7; ++k) stream->run([] {});
+    stream->call([] { throw Error(Errc::device, "broken"); });
+    for (int k = 0; k < i % 7; ++k) stream->call([] {});
     EXPECT_THROW(stream->finish(), Error);
   }
 }
@@ -191,7 +191,7 @@ TEST(RamStream, EndsAfterItsWork) {
   {
     RamDevice device(fast());
     const auto stream = device.make_stream("main");
-    for (int i = 0; i < 10; ++i) stream->run([&] { ++n_done; });
+    for (int i = 0; i < 10; ++i) stream->call([&] { ++n_done; });
   }
   EXPECT_EQ(n_done, 10);
 }
@@ -203,9 +203,9 @@ TEST(VirtualTime, AddsUpWhatEachStreamWouldHaveTaken) {
   std::vector<std::byte> bytes(2'000'000);
   copies->copy(bytes.data(), bytes.data() + 1'000'000, 1'000'000);  // 5 us + 100 us
   copies->record(*event);
-  main->run([] { RamDevice::spend(30e-6); });
+  main->call([] { RamDevice::spend(30e-6); });
   main->wait(*event);
-  main->run([] { RamDevice::spend(20e-6); });
+  main->call([] { RamDevice::spend(20e-6); });
   main->finish();
   copies->finish();
   EXPECT_NEAR(RamDevice::seconds(*copies), 105e-6, 1e-12);
@@ -221,10 +221,10 @@ TEST(VirtualTime, AnEventIsDoneWhenTheHostsTimeHasReachedIt) {
   copies->copy(bytes.data(), bytes.data() + 1'000'000, 1'000'000);
   copies->record(*event);
   EXPECT_FALSE(event->is_done());
-  main->run([] { RamDevice::spend(100e-6); });
+  main->call([] { RamDevice::spend(100e-6); });
   main->finish();
   EXPECT_FALSE(event->is_done());
-  main->run([] { RamDevice::spend(6e-6); });
+  main->call([] { RamDevice::spend(6e-6); });
   main->finish();
   EXPECT_TRUE(event->is_done());
 }
@@ -240,7 +240,7 @@ TEST(VirtualTime, DoesNotDependOnHowLongTheWorkReallyTakes) {
       copies->wait(*used);
       copies->copy(bytes.data(), bytes.data() + 100'000, 100'000);
       copies->record(*moved);
-      main->run([&] {
+      main->call([&] {
         std::this_thread::sleep_for(pause);
         RamDevice::spend(12e-6);
       });

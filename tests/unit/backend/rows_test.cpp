@@ -94,7 +94,8 @@ TEST(RowsDoNotMeet, InLogits) {
         [&](Ops& ops, std::span<const int64_t> which) {
           const std::vector<int32_t> rows(which.begin(), which.end());
           Rows out(std::ssize(which), 70);
-          ops.logits(x.view(), rows, {norm.data(), 1e-6f}, output.view(), out.view());
+          ops.logits(x.view(), LogitStep(rows).view(), 0, {norm.data(), 1e-6f}, output.view(),
+                     out.view());
           return out;
         },
         name_of(type));

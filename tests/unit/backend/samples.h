@@ -139,4 +139,14 @@ struct TokenStep {
   int32_t n_live;
 };
 
+// And as Ops::logits does.
+struct LogitStep {
+  explicit LogitStep(std::vector<int32_t> r)
+      : rows(std::move(r)), n(static_cast<int32_t>(rows.size())) {}
+  StepView view() const { return {.n_logits = &n, .logit_rows = rows.data()}; }
+
+  std::vector<int32_t> rows;
+  int32_t n;
+};
+
 }  // namespace sluice::backend::test

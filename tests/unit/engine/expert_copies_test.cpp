@@ -70,7 +70,7 @@ struct World {
 
   // By work of the device: how many experts the table shows, and how many of them are not whole.
   void look(int& n_shown, int& n_broken) {
-    main->run([this, &n_shown, &n_broken] {
+    main->call([this, &n_shown, &n_broken] {
       n_shown = 0;
       for (int layer = 0; layer < n_layers(); ++layer) {
         for (int e = 0; e < n_experts(); ++e) {
@@ -150,7 +150,7 @@ TEST(ExpertCopies, AByteThatChangesInASlotIsSeen) {
   world.copies.boundary(world.step(1));
   world.copies.finish();
   int n_shown = 0, n_broken = 0;
-  world.main->run([&] {
+  world.main->call([&] {
     for (int e = 0; e < world.n_experts(); ++e) {
       const std::byte* const slot = world.slots.table(LayerId(0))[e];
       if (slot) const_cast<std::byte*>(slot)[5] ^= std::byte{1};
@@ -167,7 +167,7 @@ TEST(ExpertCopies, WhatHasLeftIsPoisoned) {
   world.copies.finish();
   const std::byte* first = nullptr;
   int first_expert = -1;
-  world.main->run([&] {
+  world.main->call([&] {
     for (int e = 0; e < world.n_experts(); ++e) {
       if (const std::byte* slot = world.slots.table(LayerId(0))[e]) first = slot, first_expert = e;
     }
@@ -203,7 +203,7 @@ TEST(ExpertCopies, InVirtualTimeTwoRunsShowTheSameAtEveryStep) {
     std::vector<int> shown;
     for (uint64_t i = 0; i < 60; ++i) {
       int n_shown = 0, n_broken = 0;
-      world.main->run([] { RamDevice::spend(40e-6); });
+      world.main->call([] { RamDevice::spend(40e-6); });
       world.look(n_shown, n_broken);
       world.main->finish();
       EXPECT_EQ(n_broken, 0);
@@ -229,7 +229,7 @@ TEST(ExpertCopies, TheTableChangesWhenTheTurnOfTheMainStreamComes) {
   world.main->finish();
   ASSERT_GT(n_before, 0);
 
-  world.main->run([&] {
+  world.main->call([&] {
     while (!may_look) std::this_thread::yield();
   });
   world.look(n_shown, n_broken);
@@ -253,7 +253,7 @@ TEST(ExpertCopies, WhatHasArrivedIsShownWhenTheTurnOfTheMainStreamComes) {
   world.stream->finish();  // all have arrived
   std::atomic<bool> may_look = false;
   int n_shown = -1, n_later = 0, n_broken = 0;
-  world.main->run([&] {
+  world.main->call([&] {
     while (!may_look) std::this_thread::yield();
   });
   world.look(n_shown, n_broken);

@@ -104,27 +104,45 @@ TEST(PlacementInvariance, HoldsWhereTheFirstLayersAreTheHosts) {
   }
 }
 
-// One token of each of 1, 2, 4, 8 and 16 sequences in a step.
+// A token of each of so many sequences in a step, of different ones every time: widths in between
+// are padded. The model's code runs once for each of the five widths.
 TEST(PlacementInvariance, HoldsForEveryWidthOfAStep) {
-  const OpenModel model("qwen2moe", "Q8_0");
-  for (const int width : {1, 2, 4, 8, 16}) {
-    Runner alone(*model, {.kv = {.n_sequences = 16, .n_ctx = 16, .page_tokens = 64}});
-    Placed placed(model, {.share = 0.3, .link_share = 0.3, .n_ctx = 16, .n_sequences = 16});
-    Logits expected, got;
-    for (int t = 0; t < 8; ++t) {
-      std::vector<StepRow> rows;
-      for (int s = 0; s < width; ++s) {
-        rows.push_back({static_cast<TokenId>(random_bits(7, uint64_t(t * 16 + s)) % 261),
-                        SequenceId(s), true});
+  constexpr int kWidths[] = {1, 3, 2, 4, 5, 8, 11, 16, 7, 1, 13};
+  for (const char* architecture : model::test::kArchitectures) {
+    const OpenModel model(architecture, "Q4_K_M");
+    for (const bool prefetches : {false, true}) {
+      Runner alone(*model, {.kv = {.n_sequences = 16, .n_ctx = 64, .page_tokens = 64}});
+      Place place{.share = 0.3, .link_share = 0.3, .n_ctx = 64, .n_sequences = 16};
+      if (prefetches) place.staging = eager_staging();
+      Placed placed(model, place);
+      Logits expected, got;
+      for (int t = 0; t < 44; ++t) {
+        std::vector<StepRow> rows;
+        for (int s = 0; s < kWidths[t % std::size(kWidths)]; ++s) {
+          rows.push_back({static_cast<TokenId>(random_bits(7, uint64_t(t * 16 + s)) % 261),
+                          SequenceId((s + t) % 16), true});
+        }
+        alone.step(rows, std::vector<Logits*>(rows.size(), &expected));
+        placed.runtime.step(rows, policy::Phase::decode,
+                            {[&](int64_t, std::span<const float> logits) {
+                              got.insert(got.end(), logits.begin(), logits.end());
+                            }});
       }
-      alone.step(rows, std::vector<Logits*>(rows.size(), &expected));
-      placed.runtime.step(rows, policy::Phase::decode,
-                          {[&](int64_t, std::span<const float> logits) {
-                            got.insert(got.end(), logits.begin(), logits.end());
-                          }});
+      expect_same_bits(expected, got, cat(architecture, ", prefetch ", prefetches));
+      EXPECT_EQ(placed.runtime.n_forwards(), 5);
     }
-    expect_same_bits(expected, got, cat(width, " rows"));
   }
+}
+
+// Not once a token: what varies is data.
+TEST(PlacementInvariance, HoldsThrough512ReplaysOfOneRecording) {
+  const OpenModel model = many_experts("qwen3moe", "Q4_K_M");
+  const std::vector<TokenId> tokens = text(512);
+  const Logits expected =
+      run_alone(*model, tokens, 64, {.kv = {.n_sequences = 1, .n_ctx = 512, .page_tokens = 64}});
+  Placed placed(model, {.share = 0.3, .link_share = 0.3, .n_ctx = 512});
+  expect_same_bits(expected, placed.run(tokens, 1), "512 tokens");
+  EXPECT_EQ(placed.runtime.n_forwards(), 1);
 }
 
 // Prompts: experts that are missing stream through two buffers, or are computed by the CPU.
@@ -219,7 +237,7 @@ TEST(PlacementInvariance, OneFlippedByteInOneSlotChangesTheLogits) {
   const Logits got = placed.run(text(), 9, [&] {
     placed.runtime.copies().finish();
     if (std::exchange(is_flipped, true)) return;
-    placed.runtime.main().run([&] {
+    placed.runtime.main().call([&] {
       for (int e = 0; e < (*model).config().n_experts; ++e) {
         const std::byte* const slot = placed.runtime.slots().table(LayerId(1))[e];
         if (slot) const_cast<std::byte*>(slot)[7] ^= std::byte{0x40};
@@ -235,7 +253,7 @@ TEST(PlacementInvariance, APoisonedSlotIsSeenInTheLogits) {
   Placed placed(model, {.share = 1.0});
   const Logits got = placed.run(text(), 9, [&] {
     placed.runtime.copies().finish();
-    placed.runtime.main().run([&] {
+    placed.runtime.main().call([&] {
       ExpertSlots& slots = placed.runtime.slots();
       for (int e = 0; e < (*model).config().n_experts; ++e) {
         const std::byte* const slot = slots.table(LayerId(0))[e];

@@ -103,6 +103,9 @@ TEST(Pricing, CountsTheScratchOfTheWidestStep) {
   // A row of 64 in int8: 64 + 2 x 8 scale bytes; the shared expert's weight, 4. For each of 2
   // experts: 8, 4 x 32, 32 + 8, 4 x 64.
   EXPECT_EQ(expert_scratch_bytes(m, 10), 10u * 84 + 20u * (8 + 128 + 40 + 256));
+  // 10 rows of token, position, sequence, wanted logits and 32 angles; 3 sequences of 2 pages each.
+  EXPECT_EQ(step_block_bytes(m, {.n_ctx = 100, .n_sequences = 3, .prefill_chunk = 10}),
+            4u * 10 * 36 + 4u * 3 * 2 + 1024);
   // Two buffers of all 8 experts: 70,000 takes a slot of 70,144.
   EXPECT_EQ(stream_bytes(m), 2u * 8 * 70'144);
 }
@@ -131,7 +134,8 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(gpu.vram.cuda, 512u * kMiB);
   EXPECT_EQ(gpu.vram.tables, 128u + 64 + 64);  // addresses of 2 layers x 8, parameters, 8 words
   EXPECT_EQ(gpu.vram.staging, 8u * 70'144);
-  EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + stream_bytes(m));
+  EXPECT_EQ(gpu.vram.scratch,
+            trunk_scratch + expert_scratch + step_block_bytes(m, work) + stream_bytes(m));
   EXPECT_EQ(gpu.host.experts, 8u * 70'144);  // a victim is dropped, so the host keeps all
   EXPECT_EQ(gpu.host.embedding, 7000u);
   EXPECT_EQ(gpu.host.scratch, expert_scratch);
@@ -157,9 +161,11 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
 
 TEST(Pricing, NeedsNoHostCopyAndNoStreamingOfExpertsThatAreAllInVram) {
   const ModelShape m = two_layers();
-  const Price p = price(m, {.n_ctx = 64}, {2, {0, 8}});
+  const Workload work{.n_ctx = 64};
+  const Price p = price(m, work, {2, {0, 8}});
   EXPECT_EQ(p.host.total(), 7000u);
-  EXPECT_EQ(p.vram.scratch, trunk_scratch_bytes(m, 512) + expert_scratch_bytes(m, 512));
+  EXPECT_EQ(p.vram.scratch,
+            trunk_scratch_bytes(m, 512) + expert_scratch_bytes(m, 512) + step_block_bytes(m, work));
   EXPECT_EQ(p.vram.staging, 0u);
   EXPECT_EQ(p.vram.tables, table_bytes(m));  // work finds experts by it wherever they are
 }

@@ -1,0 +1,90 @@
+// See step_block.h.
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/device/step_block.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace sluice::engine {
+namespace {
+
+constexpr uint64_t kAlignment = 64;
+
+}  // namespace
+
+StepBlock::Places StepBlock::places(const Shape& shape, std::byte* base, int64_t width) {
+  Places p;
+  const auto take = [&]<typename T>(T*& place, int64_t n) {
+    place = reinterpret_cast<T*>(base + p.n_bytes);
+    p.n_bytes = round_up(p.n_bytes + static_cast<uint64_t>(n) * sizeof(T), kAlignment);
+  };
+  take(p.head, 1);
+  take(p.page_table, shape.table_size);
+  take(p.tokens, width);
+  take(p.positions, width);
+  take(p.sequences, width);
+  take(p.logit_rows, width);
+  take(p.angles, width * shape.n_rot);
+  take(p.x, width * shape.d_model);
+  return p;
+}
+
+uint64_t StepBlock::n_bytes(const Shape& shape, int64_t width) {
+  return places(shape, nullptr, width).n_bytes;
+}
+
+StepBlock::StepBlock(backend::Device& device, const Shape& shape, DeviceBlock& device_memory)
+    : shape_(shape),
+      image_(device.allocate(backend::MemoryKind::mapped, n_bytes(shape, shape.max_rows))),
+      twin_(device_memory.take(n_bytes(shape, shape.max_rows))) {}
+
+backend::RowsView StepBlock::input(int64_t width) const {
+  return {places(shape_, image_.data(), width).x, width, shape_.d_model};
+}
+
+void StepBlock::write(const StepRows& rows, const KvCache& cache, uint32_t step, int64_t width) {
+  const backend::StepView from = rows.view(cache);
+  CHECK(from.n_rows <= width && width <= shape_.max_rows);
+  const Places to = places(shape_, image_.data(), width);
+  *to.head = {step, *from.n_live, *from.n_logits};
+  std::copy_n(from.page_table, shape_.table_size, to.page_table);
+  const auto padded = [&](const auto* values, auto* place, int64_t n_cols) {
+    std::copy_n(values, from.n_rows * n_cols, place);
+    std::fill(place + from.n_rows * n_cols, place + width * n_cols, 0);
+  };
+  padded(from.tokens, to.tokens, 1);
+  padded(from.positions, to.positions, 1);
+  padded(from.sequences, to.sequences, 1);
+  padded(from.angles, to.angles, shape_.n_rot);
+  std::copy_n(from.logit_rows, *from.n_logits, to.logit_rows);
+  std::fill(to.x + from.n_rows * shape_.d_model, to.x + width * shape_.d_model, 0.0f);
+}
+
+void StepBlock::copy(backend::Stream& stream, int64_t width) const {
+  stream.copy(twin_, image_.data(), n_bytes(shape_, width));
+}
+
+backend::StepView StepBlock::view(int64_t width, int64_t table_stride) const {
+  const Places at = places(shape_, twin_, width);
+  return {.n_rows = width,
+          .n_live = &at.head->n_live,
+          .tokens = at.tokens,
+          .positions = at.positions,
+          .sequences = at.sequences,
+          .angles = at.angles,
+          .page_table = at.page_table,
+          .table_stride = table_stride,
+          .n_logits = &at.head->n_logits,
+          .logit_rows = at.logit_rows};
+}
+
+backend::RowsView StepBlock::x(int64_t width) const {
+  return {places(shape_, twin_, width).x, width, shape_.d_model};
+}
+
+const uint32_t* StepBlock::step() const { return &places(shape_, twin_, 1).head->step; }
+const int32_t* StepBlock::n_live() const { return &places(shape_, twin_, 1).head->n_live; }
+
+}  // namespace sluice::engine

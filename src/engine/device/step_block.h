@@ -1,0 +1,64 @@
+// All that varies from one step to the next, as one piece of memory: an image that the host writes,
+// and its twin, which the device reads. One copy at the head of a step's work brings it over, so
+// the work itself can be recorded once for a width.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/device.h"
+#include "backend/views.h"
+#include "engine/device/device_block.h"
+#include "engine/step/step_rows.h"
+
+namespace sluice::engine {
+
+class StepBlock {
+ public:
+  struct Shape {
+    int max_rows = 0;
+    int64_t d_model = 0;
+    int64_t n_rot = 0;
+    int64_t table_size = 0;  // of the page table: all sequences
+  };
+
+  // `device_memory` outlives it.
+  StepBlock(backend::Device& device, const Shape& shape, DeviceBlock& device_memory);
+
+  // The input of the device's first layer, for the host to write.
+  backend::RowsView input(int64_t width) const;
+
+  // Writes the rest of the image of a step, whose rows are padded to `width`.
+  void write(const StepRows& rows, const KvCache& cache, uint32_t step, int64_t width);
+
+  // Enqueues or records the copy, and says where things are then.
+  void copy(backend::Stream& stream, int64_t width) const;
+  backend::StepView view(int64_t width, int64_t table_stride) const;
+  backend::RowsView x(int64_t width) const;
+  const uint32_t* step() const;   // the same for every width
+  const int32_t* n_live() const;  // likewise
+
+ private:
+  struct Head {
+    uint32_t step = 0;
+    int32_t n_live = 0;
+    int32_t n_logits = 0;
+  };
+  struct Places {  // of one width, in the image or the twin
+    Head* head = nullptr;
+    int32_t* page_table = nullptr;
+    TokenId* tokens = nullptr;
+    int32_t* positions = nullptr;
+    int32_t* sequences = nullptr;
+    int32_t* logit_rows = nullptr;
+    float* angles = nullptr;
+    float* x = nullptr;
+    uint64_t n_bytes = 0;
+  };
+  static uint64_t n_bytes(const Shape& shape, int64_t width);
+  static Places places(const Shape& shape, std::byte* base, int64_t width);
+
+  Shape shape_;
+  backend::Buffer image_;  // mapped
+  std::byte* twin_;
+};
+
+}  // namespace sluice::engine
