@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/ram/ram_address.h"
 #include "backend/ram/ram_kernels.h"
 #include "base/check.h"
 #include "base/error.h"
@@ -33,7 +34,7 @@ void RamKernels::experts(const ExpertsView& experts, const ExpertInputView& a,
 const std::byte* RamKernels::staged(const LookupView& lookup, int32_t expert) const {
   const uint64_t key = staged_key(*lookup.step, lookup.layer, expert);
   for (const StagedSlot& slot : lookup.staged) {
-    if (device_.read(slot.ready) == key) return slot.data;
+    if (device_.read(slot.ready) == key) return host_address(slot.data);
   }
   return nullptr;
 }
@@ -77,7 +78,7 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   log_ = lookup.log.counts;
   n_live_ = *lookup.n_live;
   log_routing(routing, n_live_, lookup.log);
-  table_.assign(lookup.table, lookup.table + experts.gate.n_mats);
+  take_table({lookup.table, static_cast<size_t>(experts.gate.n_mats)});
   hits_.clear(), link_.clear(), misses_.clear();
   for (int32_t slot = 0; slot < n_live_ * routing.n_used; ++slot) {
     const int32_t e = routing.experts[slot];
@@ -143,7 +144,7 @@ void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView
     routed.shared_gate = {};
     experts_.compute(routed, link_, a, rows_.get(0));
   }
-  compute_pairs(found, hits_, a);
+  compute_own(found, hits_, a);
   const double before = device_.now();
   device_.stand_until(read_by_);
   log_->stall_ns = nanoseconds(device_.now() - before);
@@ -151,6 +152,20 @@ void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView
 
 void RamKernels::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
                                const ExpertInputView& a) {
+  take_table({experts.table, static_cast<size_t>(experts.gate.n_mats)});
+  ExpertsView taken = experts;
+  taken.table = table_.data();
+  compute_own(taken, pairs, a);
+}
+
+// As this can follow its addresses.
+void RamKernels::take_table(std::span<const std::byte* const> table) {
+  table_.clear();
+  for (const std::byte* const slot : table) table_.push_back(host_address(slot));
+}
+
+void RamKernels::compute_own(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                             const ExpertInputView& a) {
   for (const ExpertPair& pair : pairs) {
     const ExpertLayout layout(experts);
     CHECK(device_.owns({experts.table[pair.expert], layout.n_bytes}));

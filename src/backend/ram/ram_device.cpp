@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backend/cpu/host_memory.h"
+#include "backend/ram/ram_address.h"
 #include "backend/ram/ram_stream.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -58,13 +59,13 @@ uint64_t RamDevice::free_bytes() const {
 Buffer RamDevice::allocate(MemoryKind kind, uint64_t n_bytes) {
   std::shared_ptr<Taken> taken;
   const RamDeviceOptions& o = shared_->options;
-  if (kind == MemoryKind::device) {
+  const bool is_own = kind == MemoryKind::device;
+  if (is_own) {
     taken = take(shared_, &Shared::n_device, o.n_bytes, n_bytes);
   } else {
     taken = take(shared_, &Shared::n_pinned, o.pin_limit, n_bytes);
   }
   if (!taken) {
-    const bool is_own = kind == MemoryKind::device;
     throw Error(
         Errc::out_of_memory,
         cat("the RAM device cannot allocate ", format_bytes(n_bytes), " of ",
@@ -73,7 +74,7 @@ Buffer RamDevice::allocate(MemoryKind kind, uint64_t n_bytes) {
             format_bytes(is_own ? free_bytes() : o.pin_limit - shared_->n_pinned), " are free"));
   }
   auto memory = std::make_shared<Buffer>(allocate_host(n_bytes));
-  std::byte* const data = memory->data();
+  std::byte* const data = is_own ? device_address(memory->data()) : memory->data();
   const std::lock_guard lock(shared_->mutex);
   shared_->blocks[data] = {n_bytes, kind};
   return {data, n_bytes, [memory, taken, shared = shared_](std::byte* block) {
@@ -125,7 +126,7 @@ uint64_t RamDevice::pinned_bytes() const {
 }
 
 bool RamDevice::owns(std::span<const std::byte> bytes) const {
-  return shared_->is_in(MemoryKind::device, bytes);
+  return shared_->is_in(MemoryKind::device, {device_address(bytes.data()), bytes.size()});
 }
 
 double RamDevice::link_free_at() const {

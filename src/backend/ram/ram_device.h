@@ -54,6 +54,7 @@ struct RamDeviceOptions {
   std::function<void(std::span<const std::byte> bytes, bool begins)> on_register = {};
 };
 
+// The host cannot follow addresses of its own memory (ram_address.h).
 class RamDevice final : public Device {
  public:
   explicit RamDevice(RamDeviceOptions options);
@@ -71,7 +72,8 @@ class RamDevice final : public Device {
 
   const RamDeviceOptions& options() const;
   uint64_t pinned_bytes() const;  // and registered
-  // Whether all of it is the device's own memory, and so may be read by its work.
+  // Whether all of it is the device's own memory, and so may be read by its work; by either kind of
+  // address.
   bool owns(std::span<const std::byte> bytes) const;
 
   // By work that runs on a stream, on the clock in use: what time it is (to others, up to when the

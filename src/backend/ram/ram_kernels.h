@@ -58,6 +58,9 @@ class RamKernels {
 
  private:
   const std::byte* staged(const LookupView& lookup, int32_t expert) const;
+  void take_table(std::span<const std::byte* const> table);
+  void compute_own(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                   const ExpertInputView& a);
   void divide_misses(const ExpertsView& experts, float link_share);
   void take_answer(int64_t n_cols);
   ExpertInputView live(ExpertInputView a) const;

@@ -2,72 +2,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/ram/ram_ops.h"
 
+#include "backend/ram/ram_address.h"
+
 namespace sluice::backend {
+
+// Keeps the views, with addresses that the device's work can follow.
+template <typename... Params, typename... Views>
+void RamOps::enqueue(void (RamKernels::*kernel)(Params...), const Views&... views) {
+  stream_.enqueue([this, kernel, ... kept = host_address(views)] { (kernels_.*kernel)(kept...); });
+}
 
 Buffer RamOps::allocate(uint64_t n_bytes) { return device_.allocate(MemoryKind::device, n_bytes); }
 
 void RamOps::embed(const WeightView& table, const StepView& step, RowsView x) {
-  stream_.enqueue([=, this] { kernels_.embed(table, step, x); });
+  enqueue(&RamKernels::embed, table, step, x);
 }
 
 void RamOps::project_in(ConstRowsView x, const NormView& norm,
                         std::span<const Projection> projections, RowsView out) {
-  stream_.enqueue([=, this] { kernels_.project_in(x, norm, projections, out); });
+  enqueue(&RamKernels::project_in, x, norm, projections, out);
 }
 
 void RamOps::attend(RowsView qkv, const AttentionView& attention, const StepView& step,
                     const KvLayerView& kv, RowsView out) {
-  stream_.enqueue([=, this] { kernels_.attend(qkv, attention, step, kv, out); });
+  enqueue(&RamKernels::attend, qkv, attention, step, kv, out);
 }
 
 void RamOps::project_add(ConstRowsView in, const Projection& projection, RowsView x) {
-  stream_.enqueue([=, this] { kernels_.project_add(in, projection, x); });
+  enqueue(&RamKernels::project_add, in, projection, x);
 }
 
 void RamOps::route(ConstRowsView x, const NormView& norm, const RouterView& router,
                    const ExpertInputView& a, const RoutingView& routing) {
-  stream_.enqueue([=, this] { kernels_.route(x, norm, router, a, routing); });
+  enqueue(&RamKernels::route, x, norm, router, a, routing);
 }
 
 void RamOps::experts(const ExpertsView& experts, const ExpertInputView& a,
                      const RoutingView& routing, RowsView x) {
-  stream_.enqueue([=, this] { kernels_.experts(experts, a, routing, x); });
+  enqueue(&RamKernels::experts, experts, a, routing, x);
 }
 
 void RamOps::logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
                     const WeightView& output, RowsView logits) {
-  stream_.enqueue([=, this] { kernels_.logits(x, step, first, norm, output, logits); });
+  enqueue(&RamKernels::logits, x, step, first, norm, output, logits);
 }
 
 void RamOps::foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
                      const RouterView& router, const RoutingView& routing) {
-  stream_.enqueue([=, this] { kernels_.foresee(wanted, x, norm, router, routing); });
+  enqueue(&RamKernels::foresee, wanted, x, norm, router, routing);
 }
 
 void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
                           const ExpertInputView& a, const RoutingView& routing) {
-  stream_.enqueue([=, this] { kernels_.find_experts(experts, lookup, a, routing); });
+  enqueue(&RamKernels::find_experts, experts, lookup, a, routing);
 }
 
 void RamOps::compute_found(const ExpertsView& experts, const ExpertInputView& a) {
-  stream_.enqueue([=, this] { kernels_.compute_found(experts, a); });
+  enqueue(&RamKernels::compute_found, experts, a);
 }
 
 void RamOps::add_found(const RoutingView& routing, RowsView x) {
-  stream_.enqueue([=, this] { kernels_.add_found(routing, x); });
+  enqueue(&RamKernels::add_found, routing, x);
 }
 
 void RamOps::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
-  stream_.enqueue([=, this] { kernels_.log_routing(routing, n_rows, log); });
+  enqueue(&RamKernels::log_routing, routing, n_rows, log);
 }
 
 void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
                            const ExpertInputView& a) {
-  stream_.enqueue([=, this] { kernels_.compute_pairs(experts, pairs, a); });
+  enqueue(&RamKernels::compute_pairs, experts, pairs, a);
 }
 
 void RamOps::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
-  stream_.enqueue([=, this] { kernels_.add_pairs(experts, routing, x); });
+  enqueue(&RamKernels::add_pairs, experts, routing, x);
 }
 
 std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, Stream& stream, ThreadPool& threads,

@@ -1,5 +1,5 @@
 // The operations of the RAM device, as a stream enqueues or records them; what they do is in
-// ram_kernels.h. Views are kept by value; what they point to outlives the work.
+// ram_kernels.h, which gets addresses that it can follow.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -39,6 +39,9 @@ class RamOps final : public DeviceOps {
   void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
 
  private:
+  template <typename... Params, typename... Views>
+  void enqueue(void (RamKernels::*kernel)(Params...), const Views&... views);
+
   RamDevice& device_;
   RamStream& stream_;
   RamKernels kernels_;

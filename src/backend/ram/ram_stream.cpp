@@ -9,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "backend/ram/ram_address.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/wall_clock.h"
@@ -156,7 +157,7 @@ void RamStream::copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes)
   // What lies in mapped memory is small and goes along with the work itself.
   if (device_->is_in(MemoryKind::mapped, {from, n_bytes}) ||
       device_->is_in(MemoryKind::mapped, {to, n_bytes})) {
-    std::memcpy(to, from, n_bytes);
+    std::memcpy(host_address(to), host_address(from), n_bytes);
     return;
   }
   int64_t n_before = 0;
@@ -168,12 +169,12 @@ void RamStream::copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes)
   const bool is_wall = device_->options.clock == Clock::wall;
   const bool is_from_own = device_->is_in(MemoryKind::device, {from, n_bytes});
   if (is_from_own && device_->is_in(MemoryKind::device, {to, n_bytes})) {  // not over the link
-    std::memcpy(to, from, n_bytes);
+    std::memcpy(host_address(to), host_address(from), n_bytes);
     seconds_ += 2.0 * static_cast<double>(n_bytes) / (device_->options.device_gbps * 1e9);
     return;
   }
   const double done_at = device_->book_link(is_wall ? wall_seconds() : seconds_, n_bytes, to);
-  std::memcpy(to, from, n_bytes);
+  std::memcpy(host_address(to), host_address(from), n_bytes);
   if (is_wall) {
     wait_until(done_at);
   } else {
@@ -200,11 +201,13 @@ void RamStream::replay(const Recording& recording) {
 }
 
 void RamStream::fill(std::byte* to, std::byte value, uint64_t n_bytes) {
-  push({[=] { std::memset(to, std::to_integer<int>(value), n_bytes); }});
+  push({[=] { std::memset(host_address(to), std::to_integer<int>(value), n_bytes); }});
 }
 
 void RamStream::write(std::byte* to, std::span<const std::byte> value) {
-  push({[to, kept = std::vector(value.begin(), value.end())] { std::ranges::copy(kept, to); }});
+  push({[place = host_address(to), kept = std::vector(value.begin(), value.end())] {
+    std::ranges::copy(kept, place);
+  }});
 }
 
 void RamStream::set(uint64_t* word, uint64_t value) {

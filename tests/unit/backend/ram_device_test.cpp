@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/ram/ram_address.h"
 #include "base/error.h"
 #include "base/units.h"
 
@@ -75,8 +76,26 @@ TEST(RamDevice, ABufferMayOutliveTheDevice) {
   auto device = std::make_unique<RamDevice>(fast());
   Buffer buffer = device->allocate(MemoryKind::device, kMiB);
   device.reset();
-  buffer.data()[0] = std::byte{1};
+  host_address(buffer.data())[0] = std::byte{1};
   buffer = {};
+}
+
+// As of a real device: a lambda of the host in a stream's work included.
+TEST(RamDeviceDeathTest, TheHostCannotFollowAddressesOfItsMemory) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  RamDevice device(fast());
+  const Buffer own = device.allocate(MemoryKind::device, 64);
+  const auto write = [&] { *const_cast<volatile std::byte*>(own.data()) = std::byte{1}; };
+  EXPECT_DEATH(write(), "");
+  EXPECT_DEATH(
+      {
+        const auto stream = device.make_stream("main");
+        stream->call(write);
+        stream->finish();
+      },
+      "");
+  const Buffer mapped = device.allocate(MemoryKind::mapped, 64);
+  mapped.data()[0] = std::byte{1};
 }
 
 TEST(RamStream, WorksInOrderWhileTheHostGoesOn) {
@@ -128,6 +147,48 @@ TEST(RamStream, ACopyTakesAsLongAsTheLinkSays) {
     EXPECT_GE(now, use.ends_at);
   }
   EXPECT_GE(uses[1].begins_at, uses[0].ends_at);
+}
+
+// What varies is data that the work reads: a value that was kept would come again.
+TEST(RamStream, ARecordingReadsItsDataAtEveryReplay) {
+  RamDevice device(fast());
+  const auto stream = device.make_stream("main");
+  const Buffer position = device.allocate(MemoryKind::mapped, 4);
+  const Buffer own = device.allocate(MemoryKind::device, 4);
+  const Buffer out = device.allocate(MemoryKind::mapped, 4);
+  int n_calls = 0;
+  stream->begin_recording();
+  stream->copy(own.data(), position.data(), 4);
+  stream->call([&] { ++n_calls; });
+  stream->copy(out.data(), own.data(), 4);
+  const auto recording = stream->end_recording();
+  stream->finish();
+  EXPECT_EQ(n_calls, 0);  // kept, not done
+  for (int32_t i = 1; i <= 3; ++i) {
+    *position.as<int32_t>() = 100 * i;
+    stream->replay(*recording);
+    stream->finish();
+    EXPECT_EQ(*out.as<int32_t>(), 100 * i);
+    EXPECT_EQ(n_calls, i);
+  }
+}
+
+TEST(RamStream, AFaultInARecordingEndsThatReplayAlone) {
+  RamDevice device(fast());
+  const auto stream = device.make_stream("main");
+  int n_before = 0, n_behind = 0;
+  stream->begin_recording();
+  stream->call([&] {
+    if (n_before++ == 0) throw Error(Errc::device, "broken");
+  });
+  stream->call([&] { ++n_behind; });
+  const auto recording = stream->end_recording();
+  stream->replay(*recording);
+  EXPECT_EQ(error_of(Errc::device, [&] { stream->finish(); }), "stream 'main': broken");
+  EXPECT_EQ(n_behind, 0);
+  stream->replay(*recording);
+  stream->finish();
+  EXPECT_EQ(n_behind, 1);
 }
 
 TEST(RamStream, WaitsForTheEventsOfOthers) {

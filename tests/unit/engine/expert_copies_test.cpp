@@ -12,6 +12,7 @@
 #include "backend/ram/ram_device.h"
 #include "base/units.h"
 #include "unit/engine/run_model.h"
+#include "unit/engine/shown_slot.h"
 
 namespace sluice::engine::test {
 namespace {
@@ -74,7 +75,7 @@ struct World {
       n_shown = 0;
       for (int layer = 0; layer < n_layers(); ++layer) {
         for (int e = 0; e < n_experts(); ++e) {
-          const std::byte* const slot = slots.table(LayerId(layer))[e];
+          std::byte* const slot = shown_slot(slots, LayerId(layer), e);
           if (!slot) continue;
           ++n_shown;
           n_broken += !holds(slot, {LayerId(layer), ExpertId(e)});
@@ -152,8 +153,8 @@ TEST(ExpertCopies, AByteThatChangesInASlotIsSeen) {
   int n_shown = 0, n_broken = 0;
   world.main->call([&] {
     for (int e = 0; e < world.n_experts(); ++e) {
-      const std::byte* const slot = world.slots.table(LayerId(0))[e];
-      if (slot) const_cast<std::byte*>(slot)[5] ^= std::byte{1};
+      std::byte* const slot = shown_slot(world.slots, LayerId(0), e);
+      if (slot) slot[5] ^= std::byte{1};
     }
   });
   world.look(n_shown, n_broken);
@@ -169,7 +170,9 @@ TEST(ExpertCopies, WhatHasLeftIsPoisoned) {
   int first_expert = -1;
   world.main->call([&] {
     for (int e = 0; e < world.n_experts(); ++e) {
-      if (const std::byte* slot = world.slots.table(LayerId(0))[e]) first = slot, first_expert = e;
+      if (const std::byte* slot = shown_slot(world.slots, LayerId(0), e)) {
+        first = slot, first_expert = e;
+      }
     }
   });
   world.main->finish();
@@ -180,7 +183,7 @@ TEST(ExpertCopies, WhatHasLeftIsPoisoned) {
     if (!world.cache.resident(LayerId(0), ExpertId(first_expert))) break;
   }
   ASSERT_FALSE(world.cache.resident(LayerId(0), ExpertId(first_expert)));
-  EXPECT_EQ(world.slots.table(LayerId(0))[first_expert], nullptr);
+  EXPECT_EQ(shown_slot(world.slots, LayerId(0), first_expert), nullptr);
   EXPECT_FALSE(world.holds(first, {LayerId(0), ExpertId(first_expert)}));
 }
 

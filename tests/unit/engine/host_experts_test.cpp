@@ -8,6 +8,7 @@
 #include <atomic>
 #include <map>
 
+#include "backend/ram/ram_address.h"
 #include "engine/device/device_steps.h"
 #include "unit/engine/placed_model.h"
 
@@ -32,7 +33,8 @@ std::vector<LinkUse> copy_one(const OpenModel& model, uint64_t pin_limit) {
   const auto stream = device.make_stream("copies");
   host.copy({LayerId(1), ExpertId(7)}, layout, slot.data(), *stream);
   stream->finish();
-  const backend::ExpertMatrices there = layout.at(slot.data()), here = experts.expert(7);
+  const backend::ExpertMatrices there = layout.at(backend::host_address(slot.data()));
+  const backend::ExpertMatrices here = experts.expert(7);
   for (const auto part : {&backend::ExpertMatrices::gate, &backend::ExpertMatrices::up,
                           &backend::ExpertMatrices::down}) {
     EXPECT_TRUE(std::ranges::equal(std::span((there.*part).data, (there.*part).matrix_bytes()),

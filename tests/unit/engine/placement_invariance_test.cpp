@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "unit/engine/placed_model.h"
+#include "unit/engine/shown_slot.h"
 
 namespace sluice::engine::test {
 namespace {
@@ -239,8 +240,8 @@ TEST(PlacementInvariance, OneFlippedByteInOneSlotChangesTheLogits) {
     if (std::exchange(is_flipped, true)) return;
     placed.runtime.main().call([&] {
       for (int e = 0; e < (*model).config().n_experts; ++e) {
-        const std::byte* const slot = placed.runtime.slots().table(LayerId(1))[e];
-        if (slot) const_cast<std::byte*>(slot)[7] ^= std::byte{0x40};
+        std::byte* const slot = shown_slot(placed.runtime.slots(), LayerId(1), e);
+        if (slot) slot[7] ^= std::byte{0x40};
       }
     });
   });
@@ -256,9 +257,9 @@ TEST(PlacementInvariance, APoisonedSlotIsSeenInTheLogits) {
     placed.runtime.main().call([&] {
       ExpertSlots& slots = placed.runtime.slots();
       for (int e = 0; e < (*model).config().n_experts; ++e) {
-        const std::byte* const slot = slots.table(LayerId(0))[e];
+        std::byte* const slot = shown_slot(slots, LayerId(0), e);
         if (slot) {
-          std::memset(const_cast<std::byte*>(slot), 0xff, slots.layout(LayerId(0)).n_bytes);
+          std::memset(slot, 0xff, slots.layout(LayerId(0)).n_bytes);
         }
       }
     });
