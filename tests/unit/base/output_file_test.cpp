@@ -34,6 +34,7 @@ TEST(OutputFile, ReplacesAnOlderFileOnlyWhenItIsCommitted) {
     EXPECT_EQ(read_file(dir / "f"), "older");
   }
   EXPECT_EQ(read_file(dir / "f"), "older");
+  EXPECT_EQ(test::names_in(dir.path()), std::vector<std::string>{"f"}) << "nothing is left of it";
   write_text(dir / "f", "newer");
   EXPECT_EQ(read_file(dir / "f"), "newer");
   EXPECT_EQ(test::names_in(dir.path()), std::vector<std::string>{"f"});
