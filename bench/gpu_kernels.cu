@@ -220,7 +220,7 @@ void bench_project(Timer& time, double plain, Type type, const char* what, int n
                         [&] {
                           for (int i = 0; i < n_runs; ++i) {
                             ProjectAdd p;
-                            p.in_int8 = in;
+                            p.in = in;
                             p.n_rows = n_rows;
                             p.n_cols = n_cols;
                             p.weight = {type, w + static_cast<size_t>(i) * n_bytes, n_out, nullptr};
@@ -305,6 +305,7 @@ class Model {
     p.n_cols = kModel;
     p.weight = {Type::q6_k, w_logits_, kVocab, nullptr};
     p.logits = logits_;
+    p.a = a_;
     logits(p, how);
   }
 
@@ -326,12 +327,13 @@ class Model {
         w += matrix_bytes(Type::q4_k, kModel, n);
       }
       p.out = qkv_;
+      p.a = a_;
       project_in(p, how);
     }
     if (parts & att) attend(attention(l), how);
     if (parts & add) {
       ProjectAdd p;
-      p.in_int8 = att_;
+      p.in = att_;
       p.n_rows = n_rows_;
       p.n_cols = kHeads * kHeadDim;
       p.weight = {Type::q4_k, w_out_ + static_cast<size_t>(l) * out_bytes_, kModel, nullptr};

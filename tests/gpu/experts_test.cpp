@@ -37,7 +37,9 @@ struct Expert {
 struct Case {
   Type gate_up, down;
   int n_rows, n_used, n_experts, d_model, d_ff, shared_d_ff;
+  int n_live = 16;
 
+  bool is_live(int row) const { return row < n_live; }
   std::string text() const {
     return cat(type_name(gate_up), " and ", type_name(down), ", ", n_rows, " rows, ", n_used,
                " of ", n_experts, ", d_model ", d_model, ", d_ff ", d_ff, ", shared ", shared_d_ff);
@@ -68,7 +70,8 @@ class Step {
       const Expert& expert = *experts_[static_cast<size_t>(e)];
       ExpertGroup group{};
       for (size_t slot = 0; slot < chosen_.size(); ++slot) {
-        if (chosen_[slot] == e) add(group, static_cast<int>(slot) / c_.n_used, slot);
+        const int row = static_cast<int>(slot) / c_.n_used;
+        if (chosen_[slot] == e && c_.is_live(row)) add(group, row, slot);
       }
       if (e != outside_) set(group, expert);
       if (group.n_pairs > 0) groups.push_back(group);
@@ -76,7 +79,7 @@ class Step {
     if (!shared_) return groups;
     ExpertGroup group{};
     set(group, *shared_);
-    for (int r = 0; r < c_.n_rows; ++r) {
+    for (int r = 0; r < c_.n_rows && c_.is_live(r); ++r) {
       add(group, r, chosen_.size() + static_cast<size_t>(r));
     }
     groups.push_back(group);
@@ -127,9 +130,10 @@ void check(const Case& c, int outside, const Launch& how) {
   }
   DeviceInt8 device_a(c.n_rows, c.d_model), device_h(step.n_slots(), widest);
   device_a.set(a);
-  const auto groups = step.groups();
-  const Device<ExpertGroup> device_groups(groups);
+  auto groups = step.groups();
   const Device<int32_t> n_groups(std::vector<int32_t>{static_cast<int32_t>(groups.size())});
+  groups.resize(static_cast<size_t>(c.n_rows * c.n_used + 1));  // kernels read what has room
+  const Device<ExpertGroup> device_groups(groups);
   const ExpertShape shape{c.gate_up, c.down, c.d_model, c.d_ff, c.shared_d_ff, c.n_used};
   gate_up(
       {shape, c.n_rows, {n_groups.data(), device_groups.data()}, device_a.rows(), device_h.rows()},
@@ -139,6 +143,7 @@ void check(const Case& c, int outside, const Launch& how) {
   const auto got_q = device_h.q.get();
   const auto got_d = device_h.d.get();
   for (int slot = 0; slot < n_slots; ++slot) {
+    if (!c.is_live(step.row_of_slot(slot))) continue;
     const Expert& expert = step.of_slot(slot);
     HostInt8 one(1, expert.gate.n_rows);
     one.quantize(0, expert.hidden(a.view(step.row_of_slot(slot))));
@@ -158,6 +163,7 @@ void check(const Case& c, int outside, const Launch& how) {
 
   const auto weights = random_values(static_cast<size_t>(c.n_rows * c.n_used), 2);
   const auto shared_weights = random_values(static_cast<size_t>(c.n_rows), 3);
+  const Device<int32_t> n_live(std::vector<int32_t>{c.n_live});
   const Device<float> device_weights(weights), device_shared(shared_weights), device_rows(rows),
       device_x(x);
   down({shape,
@@ -167,10 +173,12 @@ void check(const Case& c, int outside, const Launch& how) {
         device_weights.data(),
         device_shared.data(),
         device_rows.data(),
-        device_x.data()},
+        device_x.data(),
+        {},
+        c.n_live < c.n_rows ? n_live.data() : nullptr},
        how);
   std::vector<float> want = x;
-  for (int r = 0; r < c.n_rows; ++r) {
+  for (int r = 0; r < c.n_rows && c.is_live(r); ++r) {
     const auto at = [&](int slot) { return rows.data() + static_cast<int64_t>(slot) * c.d_model; };
     quant::combine(std::span(weights).subspan(static_cast<size_t>(r * c.n_used),
                                               static_cast<size_t>(c.n_used)),
@@ -204,6 +212,20 @@ TEST_F(ExpertsTest, RealShapesToTheBit) {
 TEST_F(ExpertsTest, RowsOfAnotherPlaceAreAdded) {
   check({Type::q4_k, Type::q4_k, 1, 3, 5, 512, 256, 0}, 1, how);
   check({Type::q4_k, Type::q6_k, 7, 3, 5, 512, 256, 256}, 2, how);
+}
+
+// More items than blocks, several to each, with experts of one row and of many.
+TEST_F(ExpertsTest, ManyItemsABlockToTheBit) {
+  check({Type::q4_k, Type::q6_k, 6, 4, 22, 512, 3072, 0}, -1, how);
+  check({Type::q8_0, Type::q4_0, 3, 3, 12, 512, 3328, 512}, 4, how);
+}
+
+// A padded width: rows that are not live are in no group, and keep what stands in x.
+TEST_F(ExpertsTest, PaddedRowsStayAsTheyAre) {
+  for (const int n_live : {0, 1, 5}) {
+    check({Type::q4_k, Type::q6_k, 8, 3, 7, 512, 256, 0, n_live}, -1, how);
+    check({Type::q4_k, Type::q4_k, 8, 3, 7, 512, 256, 256, n_live}, -1, how);
+  }
 }
 
 // A single row whose experts gate_up and down rank themselves: the same as by the list, bit by bit.

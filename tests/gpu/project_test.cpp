@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/project.h"
 
+#include "backend/cuda/quantize_rows.h"
 #include "base/error.h"
 #include "gpu/device.h"
 
@@ -15,7 +16,7 @@ std::span<const float> row_of(const std::vector<float>& rows, int r, int n) {
   return std::span(rows).subspan(static_cast<size_t>(r * n), static_cast<size_t>(n));
 }
 
-// x[r] += W in[r] + bias
+// x[r] += W in[r] + bias; int8: the test quantises the rows, otherwise the device does.
 void check_add(Type type, int n_rows, int n_cols, int n_out, bool int8, const Launch& how) {
   const std::string what = cat(type_name(type), ", ", n_rows, " rows, ", n_cols, " columns, ",
                                int8 ? "int8" : "f32", " input");
@@ -28,9 +29,14 @@ void check_add(Type type, int n_rows, int n_cols, int n_out, bool int8, const La
 
   const Device<float> device_in(in), device_bias(bias), device_x(x);
   DeviceInt8 rows(n_rows, n_cols);
-  rows.set(host);
+  if (int8) {
+    rows.set(host);
+  } else {
+    quantize_rows({device_in.data(), nullptr, nullptr, 0.0f, n_rows, n_cols, rows.rows()}, how);
+    expect_same_int8(host, rows, n_rows, what);
+  }
   ProjectAdd p;
-  int8 ? void(p.in_int8 = rows.rows()) : void(p.in = device_in.data());
+  p.in = rows.rows();
   p.n_rows = n_rows;
   p.n_cols = n_cols;
   p.weight = {type, weight.data(), n_out, device_bias.data()};
@@ -78,6 +84,8 @@ TEST_F(ProjectTest, ProjectsNormalisedRowsOfSeveralWeightsToTheBit) {
     p.weights[2] = {v.type, v.data(), v.n_rows, nullptr};
     p.n_weights = 3;
     p.out = out.data();
+    const DeviceInt8 scratch(n_rows, kCols);
+    if (!project_in_is_one_kernel(n_rows, kCols)) p.a = scratch.rows();
     project_in(p, how);
 
     std::vector<float> want;
@@ -113,6 +121,8 @@ TEST_F(ProjectTest, LogitsOfChosenRowsToTheBit) {
     p.n_cols = kCols;
     p.weight = {weight.type, weight.data(), kVocab, nullptr};
     p.logits = out.data();
+    const DeviceInt8 scratch(n_rows, kCols);
+    p.a = scratch.rows();
     logits(p, how);
     std::vector<float> want;
     for (const int r : rows) {

@@ -20,11 +20,12 @@ struct Case {
   int n_rows, d_model, n_experts, n_used;
   RouterScore score;
   bool renormalize, has_shared;
+  int n_live = 16;
 
   std::string text() const {
     return cat(type_name(type), ", ", n_rows, " rows, d_model ", d_model, ", ", n_used, " of ",
                n_experts, score == RouterScore::softmax ? ", softmax" : ", sigmoid",
-               has_shared ? ", shared" : "");
+               has_shared ? ", shared" : "", ", ", n_live, " live");
   }
 };
 
@@ -143,9 +144,13 @@ class Check {
         ASSERT_EQ(reinterpret_cast<uintptr_t>(group.down), e == 1 ? 0u : 1000u * (e + 1u) + 200);
       }
     }
-    for (size_t s = 0; s < seen.size(); ++s) ASSERT_EQ(seen[s], 1) << c_.text() << ", slot " << s;
+    const int n_live = std::min(c_.n_live, c_.n_rows);
+    for (size_t s = 0; s < seen.size(); ++s) {
+      ASSERT_EQ(seen[s], s < count(n_live, c_.n_used)) << c_.text() << ", slot " << s;
+    }
     if (!c_.has_shared) return;
-    ASSERT_EQ(groups[index(n_routed, 0)].n_pairs, c_.n_rows);
+    ASSERT_EQ(groups[index(n_routed, 0)].n_pairs, n_live);
+    if (n_live == 0) return;
     ASSERT_EQ(groups[index(n_routed, 0)].slot[0], c_.n_rows * c_.n_used);
   }
 
@@ -161,12 +166,14 @@ class Check {
     const Device<float> x(x_), norm(norm_), gate(gate_);
     const Device<std::byte> weight(weight_.stored);
     const Device<unsigned> n_done(std::vector<unsigned>{0});
+    const Device<int32_t> n_live(std::vector<int32_t>{c_.n_live});
     Route p;
     p.x = x.data();
     p.norm = norm.data();
     p.eps = 1e-6f;
     p.n_rows = c_.n_rows;
     p.d_model = c_.d_model;
+    if (c_.n_live < c_.n_rows) p.n_live = n_live.data();
     p.type = c_.type;
     p.weight = weight.data();
     p.shared_gate = c_.has_shared ? gate.data() : nullptr;
@@ -214,6 +221,19 @@ TEST_F(RouteTest, ChoosesAsItsScoresSay) {
           check.groups();
         }
       }
+    }
+  }
+}
+
+// A padded width: rows from n_live on are in no group.
+TEST_F(RouteTest, PaddedRowsChooseNothing) {
+  for (const int n_live : {0, 1, 3, 7}) {
+    for (const bool has_shared : {false, true}) {
+      const Check check(
+          {Type::f32, 8, 2048, 128, 8, RouterScore::softmax, true, has_shared, n_live}, how);
+      check.scores();
+      check.choice();
+      check.groups();
     }
   }
 }

@@ -28,10 +28,14 @@ GateUpSizes gate_up_sizes(const GateUp& p) {
           static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_model))};
 }
 
-// A block for each 32 hidden values of each group.
-inline dim3 gate_up_grid(const GateUp& p) {
-  return {static_cast<unsigned>(std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32),
-          static_cast<unsigned>(most_groups(p.shape, p.n_rows))};
+// The step's list in shared memory, all that there is room for; a barrier is to follow.
+__device__ __forceinline__ void load_groups(const ExpertGroup* list, int n, ExpertGroup* out) {
+  static_assert(sizeof(ExpertGroup) % 16 == 0);
+  const int n_pieces = n * static_cast<int>(sizeof(ExpertGroup) / 16);
+#pragma unroll 2
+  for (int i = static_cast<int>(threadIdx.x); i < n_pieces; i += static_cast<int>(blockDim.x)) {
+    reinterpret_cast<uint4*>(out)[i] = load_16_past_l1(reinterpret_cast<const uint4*>(list) + i);
+  }
 }
 
 struct DownSizes {

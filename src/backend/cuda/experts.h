@@ -16,7 +16,7 @@ constexpr int kMaxUsed = 16;  // experts of a row
 
 // An expert and the rows that chose it. Its hidden and output rows stand at slots: row * n_used +
 // rank, and n_rows * n_used + row for the shared expert.
-struct ExpertGroup {
+struct alignas(16) ExpertGroup {
   const uint8_t* gate;  // stripes; null: another place computes it (its rows come in `outside`)
   const uint8_t* up;
   const uint8_t* down;
@@ -83,6 +83,7 @@ struct Down {
   const float* outside = nullptr;
   float* x = nullptr;  // [n_rows, d_model]
   Ranking ranking = {};
+  const int32_t* n_live = nullptr;  // rows from *n_live on stay as they are; null: there are none
 };
 void down(const Down& p, const Launch& how);
 

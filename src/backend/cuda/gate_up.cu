@@ -1,13 +1,15 @@
 // Gate, up, SwiGLU and the quantisation of the hidden row, for all experts of a step.
 //
 // Layout   weights: stripes, by the addresses in the list; a and h: int8 rows (int8_rows.h).
-// Mapping  a block makes 32 hidden values (a block of h) of one group: four stripes of gate and
-//          four of up, one to a warp, unit by unit. Then a warp for each pair: SwiGLU and part A of
-//          the contract, a lane to a value. The weights of an expert are read once for all rows.
-// Limits   d_ff % 32 == 0, d_model % 32 (super-blocks: 256), 1 to 16 rows (the launcher checks).
-//          Not more than two blocks fit an SM, on purpose: a dependent launch packs blocks where
-//          the kernel before ends first, and four on one SM cost 1 us (spike of these kernels).
-// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// Mapping  an item is 32 hidden values (a block of h) of one group: four stripes of gate and four
+// of
+//          up, one to a warp, unit by unit. Then a warp for each pair: SwiGLU and part A of the
+//          contract, a lane to a value. The weights of an expert are read once for all rows. As
+//          many blocks as the card holds take every gridDim-th item each, and ask for the weights
+//          of the next items while they compute: with a block for each item, every one of them
+//          began with an empty ring (64 experts of Q4_K: 67 % of plain reads).
+// Limits   d_ff % 32 == 0, d_model % 32 (super-blocks: 256), 2 to 16 rows (the launcher checks).
+// Cost     see bench/gpu_kernels and docs/decisions/0015.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -25,131 +27,173 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kMinShared = 78 * 1024;  // keeps a third block off an SM of 228 KB
+constexpr int kMostSlots = 4;
 
 struct GateUpArgs : GateUpSizes {
   RingSize ring;
+  int most_groups;
 };
 
 struct SharedPlan {
-  int rows_at, dots_at, group_at, barriers_at, n_bytes;
+  int rows_at, dots_at, groups_at, barriers_at, n_bytes;
 };
 __host__ __device__ inline SharedPlan shared_plan(const GateUpArgs& a) {
   SharedPlan s;
   s.rows_at = a.ring.slots_bytes(kWarps);
   s.dots_at = s.rows_at + a.p.n_rows * staged_row_bytes(a.shape.n_chunks);
-  s.group_at = s.dots_at + a.p.n_rows * 2 * 32 * 4;
-  s.barriers_at = s.group_at + static_cast<int>(sizeof(ExpertGroup));
+  s.groups_at = s.dots_at + 2 * a.p.n_rows * 2 * 32 * 4;
+  s.barriers_at = s.groups_at + a.most_groups * static_cast<int>(sizeof(ExpertGroup));
   s.n_bytes = s.barriers_at + a.ring.barriers_bytes(kWarps);
   return s;
 }
 
-// The group's description, by the first warp, into shared memory.
-__device__ __forceinline__ void load_group(const ExpertGroup* group, ExpertGroup* out) {
-  constexpr int kWords = sizeof(ExpertGroup) / 4;
-  for (int i = threadIdx.x; i < kWords; i += kWarp) {
-    reinterpret_cast<uint32_t*>(out)[i] = __ldcg(reinterpret_cast<const uint32_t*>(group) + i);
+// The units of a warp: those of its stripe of each item of the block.
+template <Type type>
+class UnitWalk {
+ public:
+  __device__ __forceinline__ UnitWalk(const GateUpArgs& a, const ExpertGroup* groups, int n_groups)
+      : a_(a),
+        groups_(groups),
+        n_routed_(n_groups - (a.p.shape.shared_d_ff > 0 ? 1 : 0)),
+        per_group_(a.p.shape.d_ff / 32),
+        n_items_(n_routed_ * per_group_ + a.p.shape.shared_d_ff / 32),
+        item_(static_cast<int>(blockIdx.x)) {
+    find();
   }
-}
+
+  __device__ __forceinline__ bool is_done() const { return item_ >= n_items_; }
+  __device__ __forceinline__ const ExpertGroup& group() const { return groups_[group_]; }
+  __device__ __forceinline__ int block() const { return block_; }
+  // The unit in its stripe; n is 0 where another place computes the expert.
+  __device__ __forceinline__ Unit unit() const {
+    const int first = kUnitChunks * unit_;
+    if (stripe_ == nullptr) return {nullptr, first, 0};
+    return {stripe_ + chunk_offset<type>(first), first,
+            min(kUnitChunks, a_.shape.n_chunks - first)};
+  }
+  // True where an item ends.
+  __device__ __forceinline__ bool advance() {
+    if (++unit_ < a_.shape.n_units()) return false;
+    unit_ = 0, item_ += static_cast<int>(gridDim.x);
+    find();
+    return true;
+  }
+
+ private:
+  __device__ __forceinline__ void find() {
+    if (is_done()) return;
+    group_ = min(item_ / per_group_, n_routed_);
+    block_ = item_ - group_ * per_group_;
+    const int warp = warp_index();
+    const uint8_t* const at = warp < 4 ? group().gate : group().up;
+    stripe_ = at ? at + (4 * block_ + warp % 4) * a_.stripe_bytes : nullptr;
+  }
+
+  const GateUpArgs& a_;
+  const ExpertGroup* groups_;
+  int n_routed_, per_group_, n_items_, item_;
+  int group_ = 0, block_ = 0, unit_ = 0;
+  const uint8_t* stripe_ = nullptr;
+};
 
 template <Type type>
-__global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1 : 2))
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     gate_up_kernel(const __grid_constant__ GateUpArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
   const int warp = warp_index(), lane = lane_index();
-  const int block = static_cast<int>(blockIdx.x);
-  auto& group = *reinterpret_cast<ExpertGroup*>(shared + plan.group_at);
+  auto* const groups = reinterpret_cast<ExpertGroup*>(shared + plan.groups_at);
   uint8_t* const rows = shared + plan.rows_at;
-  auto* const dots = reinterpret_cast<float*>(shared + plan.dots_at);
   WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
 
   wait_for_previous_kernel();
   let_next_kernel_begin();
   const int n_groups = __ldcg(a.p.list.n_groups);
-  const int which = static_cast<int>(blockIdx.y);
-  if (which >= n_groups) return;
-  if (warp == 0) load_group(a.p.list.groups + which, &group);
+  load_groups(a.p.list.groups, a.most_groups, groups);
   __syncthreads();
-  const bool is_shared = a.p.shape.shared_d_ff > 0 && which == n_groups - 1;
-  const int d_ff = is_shared ? a.p.shape.shared_d_ff : a.p.shape.d_ff;
-  if (group.gate == nullptr || 32 * block >= d_ff) return;
-
-  const uint8_t* const stripe =
-      (warp < 4 ? group.gate : group.up) + (4 * block + warp % 4) * a.stripe_bytes;
-  const int n_units = a.shape.n_units();
-  const auto chunks_of = [&](int u) {
-    return min(kUnitChunks, a.shape.n_chunks - kUnitChunks * u);
+  UnitWalk<type> asked(a, groups, n_groups), walk(a, groups, n_groups);
+  const auto request = [&] {
+    const Unit unit = asked.unit();
+    ring.request(unit.data, unit.n ? unit_bytes<type>(a.shape, unit.first, unit.n) : 0);
+    asked.advance();
   };
-  const auto source_of = [&](int u) { return stripe + chunk_offset<type>(kUnitChunks * u); };
-  const auto request = [&](int u) {
-    ring.request(source_of(u), unit_bytes<type>(a.shape, kUnitChunks * u, chunks_of(u)));
-  };
-  for (int u = 0; u < min(a.ring.n_slots, n_units); ++u) request(u);
-
-  RowSource source;
-  source.int8 = a.p.a;
-  source.n_cols = a.p.shape.d_model;
-  source.n_rows = 1;
-  for (int k = 0; k < group.n_pairs; ++k) {  // a row at a time: they are not neighbours
-    RowSource one = source;
-    one.int8.q += static_cast<int64_t>(group.row[k]) * kChunk * a.shape.n_chunks;
-    one.int8.d += static_cast<int64_t>(group.row[k]) * 8 * a.shape.n_chunks;
-    one.int8.y += static_cast<int64_t>(group.row[k]) * 8 * a.shape.n_chunks;
-    RowStager(one, rows + k * staged_row_bytes(a.shape.n_chunks), nullptr, warp, kWarps).copy();
-  }
+#pragma unroll 1
+  for (int i = 0; i < a.ring.n_slots && !asked.is_done(); ++i) request();
+  copy_rows<4>(a.p.a, a.p.n_rows, a.shape.n_chunks, rows, warp, kWarps);
   __syncthreads();
 
   constexpr int kGroups = kMaxRows / kInputsAtOnce;
-  PerLane<float> acc[kGroups] = {};
-  for (int u = 0; u < n_units; ++u) {
-    const Unit unit{ring.wait(source_of(u)), kUnitChunks * u, chunks_of(u)};
-    if (group.n_pairs > 1) {
-      dot_unit_4<type, StagedLoad>(
-          unit, a.shape, group.n_pairs,
-          [&](int r) { return staged_row(rows, a.shape.n_chunks, r); },
-          [&](int, int at, const PerLane<float>& sums) {
+  auto* dots = reinterpret_cast<float*>(shared + plan.dots_at);  // [pair][gate or up][32]
+  int other = a.p.n_rows * 2 * 32;                               // to the other one of two
+  int turn = 0;                                                  // of the warps, to end an item
+  while (!walk.is_done()) {
+    const ExpertGroup& group = walk.group();
+    const int n_pairs = group.n_pairs, block = walk.block();
+    PerLane<float> acc[kGroups] = {};
+    bool is_here = false, ends = false;
+#pragma unroll 1
+    while (!ends) {
+      Unit unit = walk.unit();
+      is_here = unit.n > 0;
+      unit.data = ring.wait(unit.data);
+      if (is_here && n_pairs > 1) {
+        dot_unit_4<type, StagedLoad, 1>(
+            unit, a.shape, n_pairs,
+            [&](int k) { return staged_row(rows, a.shape.n_chunks, group.row[k]); },
+            [&](int, int at, const PerLane<float>& sums) {
 #pragma unroll
-            for (int k = 0; k < kGroups; ++k) {
-              if (k == at) acc[k].value = add_rn(acc[k].value, sums.value);
-            }
-          });
-    } else {
-      UnitWeights weights;
-      PerLane<float> sums;
-      unpack_unit<type>(unit, a.shape, weights);
-      dot_unit<type, StagedLoad>(unit, a.shape, weights, staged_row(rows, a.shape.n_chunks, 0),
-                                 sums);
-      add_in_order(sums, unit.n, acc[0]);
+              for (int k = 0; k < kGroups; ++k) {
+                if (k == at) acc[k].value = add_rn(acc[k].value, sums.value);
+              }
+            });
+      } else if (is_here) {
+        UnitWeights none;
+        PerLane<float> sums;
+        dot_unit<type, StagedLoad, 0>(unit, a.shape, none,
+                                      staged_row(rows, a.shape.n_chunks, group.row[0]), sums);
+        add_in_order(sums, unit.n, acc[0]);
+      }
+      __syncwarp();
+      if (!asked.is_done()) request();
+      ends = walk.advance();
     }
-    __syncwarp();
-    if (u + a.ring.n_slots < n_units) request(u + a.ring.n_slots);
-  }
-  // dots[pair][gate or up][32]
-  float* const mine = dots + warp / 4 * 32 + warp % 4 * 8 + lane / 4;
+    float* const mine = dots + warp / 4 * 32 + warp % 4 * 8 + lane / 4;
 #pragma unroll
-  for (int k = 0; k < kGroups; ++k) {
-    // A single pair's sum is the same in the four lanes of a row.
-    const int pair = kInputsAtOnce * k + lane % 4;
-    if (pair < group.n_pairs) {
-      mine[64 * pair] = acc[k].value;
+    for (int k = 0; k < kGroups; ++k) {
+      // A single pair's sum is the same in the four lanes of a row.
+      const int pair = kInputsAtOnce * k + lane % 4;
+      if (pair < n_pairs) mine[64 * pair] = acc[k].value;
     }
-  }
-  __syncthreads();
-  for (int pair = warp; pair < group.n_pairs; pair += kWarps) {
-    write_hidden(a.p.h, group.slot[pair], block, dots + 64 * pair);
+    __syncthreads();
+#pragma unroll 1
+    for (int pair = (warp - turn) & (kWarps - 1); is_here && pair < n_pairs; pair += kWarps) {
+      write_hidden(a.p.h, group.slot[pair], block, dots + 64 * pair);
+    }
+    turn += n_pairs;
+    dots += other;
+    other = -other;
   }
 }
 
+// As many blocks on an SM, two at most, as leave each two slots to a warp.
 template <Type type>
 void run(const GateUp& p, const Launch& how) {
-  GateUpArgs args{gate_up_sizes<type>(p), {}};
+  GateUpArgs args{gate_up_sizes<type>(p), {}, most_groups(p.shape, p.n_rows)};
   args.ring.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
-  args.ring.n_slots = std::min(args.shape.n_units(), 2);
-  if (shared_plan(args).n_bytes > how.shared_bytes) args.ring.n_slots = 1;
-  const int n_bytes = std::max(shared_plan(args).n_bytes, std::min(kMinShared, how.shared_bytes));
-  CHECK(n_bytes <= how.shared_bytes);
-  launch(gate_up_kernel<type>, gate_up_grid(p), kThreads, static_cast<size_t>(n_bytes), how, args);
+  const auto fits = [&](int n_blocks, int n_slots) {
+    args.ring.n_slots = n_slots;
+    return shared_plan(args).n_bytes <=
+           std::min(how.shared_bytes, how.shared_per_sm / n_blocks - 1024);
+  };
+  const int per_sm = fits(2, 2) ? 2 : 1;
+  int n_slots = kMostSlots;
+  while (n_slots > 1 && !fits(per_sm, n_slots)) --n_slots;
+  CHECK(fits(per_sm, n_slots));
+  // Not more of them on an SM, wherever the kernel before ends first.
+  const int n_bytes = std::max(shared_plan(args).n_bytes, how.shared_per_sm / (per_sm + 1));
+  const int n_items = args.most_groups * std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32;
+  const dim3 grid(static_cast<unsigned>(std::min(n_items, per_sm * how.n_sms)));
+  launch(gate_up_kernel<type>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
 }
 
 }  // namespace

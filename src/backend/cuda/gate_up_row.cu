@@ -118,7 +118,9 @@ void run(const GateUp& p, const Launch& how) {
   const int needed = kWarps * kStages * kSlot + staged_row_bytes(args.shape.n_chunks);
   CHECK(needed <= how.shared_bytes);
   const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
-  const dim3 grid = gate_up_grid(p);
+  // A block for each 32 hidden values of each expert.
+  const dim3 grid(static_cast<unsigned>(std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32),
+                  static_cast<unsigned>(most_groups(p.shape, 1)));
   if (p.ranking.scores) {
     launch(gate_up_row_kernel<type, true>, grid, kThreads, bytes, how, args);
   } else {

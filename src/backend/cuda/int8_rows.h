@@ -14,6 +14,10 @@ struct Int8Rows {
   float* y = nullptr;   // [n_rows, 8 n_chunks]
   int n_chunks = 0;
 
+  // Without the first r rows.
+  constexpr Int8Rows from(int64_t r) const {
+    return {q + 256 * n_chunks * r, d + 8 * n_chunks * r, y + 8 * n_chunks * r, n_chunks};
+  }
   explicit constexpr operator bool() const { return q != nullptr; }
 };
 

@@ -80,9 +80,7 @@ template <typename T>
 SLUICE_LANE_FN T word_past_l1(const T* p) {
   return __ldcg(p);
 }
-SLUICE_LANE_FN void copy_16_past_l1(void* to, const void* from) {
-  *static_cast<uint4*>(to) = __ldcg(static_cast<const uint4*>(from));
-}
+SLUICE_LANE_FN uint4 load_16_past_l1(const void* p) { return __ldcg(static_cast<const uint4*>(p)); }
 template <typename T>
 SLUICE_LANE_FN T word_constant(const T* p) {
   return __ldg(p);
@@ -165,7 +163,11 @@ template <typename T>
 T word_past_l1(const T* p) {
   return *p;
 }
-inline void copy_16_past_l1(void* to, const void* from) { std::memcpy(to, from, 16); }
+inline uint4 load_16_past_l1(const void* p) {
+  uint4 four;
+  std::memcpy(&four, p, 16);
+  return four;
+}
 template <typename T>
 T word_constant(const T* p) {
   return *p;

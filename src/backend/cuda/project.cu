@@ -1,12 +1,12 @@
 // out = W norm(x), x += W in, and logits: eight warps of a block share some stripes.
 //
-// Layout   weights: stripes (quant/stripes.h); input rows f32 or int8 (stage_rows.h); out f32.
+// Layout   weights: stripes (quant/stripes.h); input: int8 rows (int8_rows.h); out f32.
 // Mapping  a task is as many stripes as have eight units of four chunks together; a warp takes a
 //          unit (more where a row has over eight), its chunk sums go to shared memory, and behind a
 //          barrier one thread for each output adds them in order. A block takes every gridDim-th
 //          task: with few, each has its own block; the logits' grid is as large as the card.
 //          Weights are requested, and the first unit of one input unpacked, before the wait for
-//          the kernel before.
+//          the kernel before. f32 rows are normalised and quantised by a kernel of their own.
 // Limits   1 to 16 rows, n_cols % 32 (super-blocks: 256), weight rows % 8; rows 16-byte aligned
 //          (the launcher checks). Where rows do not fit into shared memory, some at a time.
 // Cost     see bench/gpu_kernels and docs/decisions/0011.
@@ -14,6 +14,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project.h"
 #include "backend/cuda/project_row.h"
+#include "backend/cuda/quantize_rows.h"
 #include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_parts.cuh"
@@ -28,7 +29,9 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kMinShared = 76 * 1024;
 
 struct ProjectArgs {
-  RowSource source;
+  Int8Rows in;
+  int n_rows;
+  int n_cols;
   RowShape shape;
   WeightParts weights;
   int64_t stripe_bytes;
@@ -42,17 +45,14 @@ struct ProjectArgs {
 
 // Where things stand in shared memory.
 struct SharedPlan {
-  int rows_at, sums_at, squares_at, barriers_at, n_bytes;
+  int rows_at, sums_at, barriers_at, n_bytes;
 };
 
 __host__ __device__ inline SharedPlan shared_plan(const ProjectArgs& a) {
   SharedPlan p;
-  const int n_rows = a.source.n_rows;
   p.rows_at = a.ring.slots_bytes(kWarps);
-  p.sums_at = p.rows_at + n_rows * staged_row_bytes(a.shape.n_chunks);
-  p.squares_at = p.sums_at + 2 * a.stripes_per_task * a.shape.n_chunks * n_rows * 8 * 4;
-  p.barriers_at = p.squares_at + n_rows * 2 * a.shape.n_chunks * 4;
-  p.barriers_at = (p.barriers_at + 7) / 8 * 8;
+  p.sums_at = p.rows_at + a.n_rows * staged_row_bytes(a.shape.n_chunks);
+  p.barriers_at = p.sums_at + 2 * a.stripes_per_task * a.shape.n_chunks * a.n_rows * 8 * 4;
   p.n_bytes = p.barriers_at + a.ring.barriers_bytes(kWarps);
   return p;
 }
@@ -116,7 +116,7 @@ struct Output {
   int sums_at;
 };
 __device__ __forceinline__ Output output_of(const ProjectArgs& a, int task, int i) {
-  const int n_rows = a.source.n_rows, per_row = 8 * a.stripes_per_task;
+  const int n_rows = a.n_rows, per_row = 8 * a.stripes_per_task;
   const int r = n_rows == 1 ? 0 : i / per_row, in_task = i - r * per_row, stripe = in_task / 8;
   const int global = task * a.stripes_per_task + stripe;
   if (i >= n_rows * per_row || global >= a.weights.n_stripes) return {nullptr, 0.0f, 0.0f, 0};
@@ -130,7 +130,7 @@ __device__ __forceinline__ Output output_of(const ProjectArgs& a, int task, int 
 // Adds the chunk sums of a task's outputs, and writes them. first: the thread's first.
 __device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const Output& first,
                                            const float* sums) {
-  const int n = a.source.n_rows * 8 * a.stripes_per_task;
+  const int n = a.n_rows * 8 * a.stripes_per_task;
   for (int i = threadIdx.x; i < n; i += kThreads) {
     const auto [out, bias, before, sums_at] = i < kThreads ? first : output_of(a, task, i);
     if (!out) continue;
@@ -142,15 +142,19 @@ __device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const
   }
 }
 
+// Groups of four inputs whose chains run side by side: of Q2_K two do not fit the registers.
+template <Type type>
+constexpr int kGroupsAtOnce = type == Type::q2_k ? 1 : 2;
+
 template <Type type, bool many>
-__global__ void __launch_bounds__(kThreads, blocks_per_sm(many || type == Type::q2_k ? 1 : 2))
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(!many && type == Type::q2_k ? 1 : 2))
     project_kernel(const __grid_constant__ ProjectArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
   const int warp = warp_index(), lane = lane_index();
   uint8_t* const rows = shared + plan.rows_at;
   auto* const all_sums = reinterpret_cast<float*>(shared + plan.sums_at);
-  const int sums_size = a.stripes_per_task * a.shape.n_chunks * a.source.n_rows * 8;
+  const int sums_size = a.stripes_per_task * a.shape.n_chunks * a.n_rows * 8;
 
   WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
   const UnitWalk<type> walk(a);
@@ -160,8 +164,6 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(many || type == Type::
     ring.request(place.src, place.n_bytes);
   }
   let_next_kernel_begin();
-  RowStager stager(a.source, rows, reinterpret_cast<float*>(shared + plan.squares_at), warp,
-                   kWarps);
 
   auto place = walk.at(0);
   Unit unit{};
@@ -175,9 +177,10 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(many || type == Type::
   };
   if (n_items > 0) take_next(0);
   wait_for_previous_kernel();
-  stager.stage();
+  copy_rows<many ? 4 : 1>(a.in, a.n_rows, a.shape.n_chunks, rows, warp, kWarps);
+  __syncthreads();
 
-  const int n_rows = a.source.n_rows;
+  const int n_rows = a.n_rows;
   int in_task = 0, buffer = 0;
   for (int i = 0; i < n_items; ++i) {
     Output output{};
@@ -186,7 +189,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(many || type == Type::
     float* const mine = sums + place.stripe_in_task * n_rows * a.shape.n_chunks * 8;
     if (place.n_bytes) {
       if constexpr (many) {
-        dot_unit_4<type, StagedLoad>(
+        dot_unit_4<type, StagedLoad, kGroupsAtOnce<type>>(
             unit, a.shape, n_rows, [&](int r) { return staged_row(rows, a.shape.n_chunks, r); },
             [&](int chunk, int group, const PerLane<float>& got) {
               const int r = group * kInputsAtOnce + lane % 4;
@@ -217,55 +220,41 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(many || type == Type::
 // Sizes that all launches share; the rest of args is the caller's.
 template <Type type>
 void run(ProjectArgs args, bool fills_card, const Launch& how) {
-  args.shape = row_shape(args.source.n_cols);
-  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.source.n_cols));
+  args.shape = row_shape(args.n_cols);
+  args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.n_cols));
   args.ring.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
   args.stripes_per_task = std::max(1, kWarps / args.shape.n_units());
   args.n_tasks = (args.weights.n_stripes + args.stripes_per_task - 1) / args.stripes_per_task;
   const int per_task = (args.stripes_per_task * args.shape.n_units() + kWarps - 1) / kWarps;
-  const int n_all = args.source.n_rows;
+  const int n_all = args.n_rows;
   args.ring.n_slots = fills_card ? 3 : std::min(per_task, 3);
   const int half = (how.shared_per_sm / 2 - 1024) / 128 * 128;  // two blocks an SM
   while (fills_card && args.ring.n_slots > 1 && shared_plan(args).n_bytes > half)
     --args.ring.n_slots;
-  while (args.source.n_rows > 1 && shared_plan(args).n_bytes > how.shared_bytes) {
+  while (args.n_rows > 1 && shared_plan(args).n_bytes > how.shared_bytes) {
     if (args.ring.n_slots > 1) {
       --args.ring.n_slots;
     } else {
-      args.source.n_rows = (args.source.n_rows + 1) / 2;
+      args.n_rows = (args.n_rows + 1) / 2;
     }
   }
-  const int at_once = args.source.n_rows;
+  const int at_once = args.n_rows;
   const int n_blocks = fills_card ? std::min(args.n_tasks, 2 * how.n_sms) : args.n_tasks;
   for (int first = 0; first < n_all; first += at_once) {
     ProjectArgs some = args;
-    some.source.n_rows = std::min(at_once, n_all - first);
-    if (some.source.index) {
-      some.source.index += first;
-    } else if (some.source.int8) {
-      some.source.int8.q += static_cast<int64_t>(first) * args.shape.n_chunks * kChunk;
-      some.source.int8.d += static_cast<int64_t>(first) * args.shape.n_chunks * 8;
-      some.source.int8.y += static_cast<int64_t>(first) * args.shape.n_chunks * 8;
-    } else {
-      some.source.x += static_cast<int64_t>(first) * args.source.n_cols;
-    }
+    some.n_rows = std::min(at_once, n_all - first);
+    some.in = args.in.from(first);
     some.out += static_cast<int64_t>(first) * args.out_stride;
     // A dependent launch packs blocks where the kernel before ends first: not more than two.
     const auto bytes = static_cast<size_t>(
         std::max(shared_plan(some).n_bytes, std::min(kMinShared, how.shared_bytes)));
     const dim3 grid(static_cast<unsigned>(n_blocks));
-    if (some.source.n_rows == 1) {
+    if (some.n_rows == 1) {
       launch(project_kernel<type, false>, grid, kThreads, bytes, how, some);
     } else {
       launch(project_kernel<type, true>, grid, kThreads, bytes, how, some);
     }
   }
-}
-
-void check_source(const RowSource& source) {
-  CHECK(source.n_rows >= 1 && source.n_rows <= 16);
-  CHECK(source.n_cols > 0 && source.n_cols % 32 == 0);
-  CHECK(source.int8 || source.x);
 }
 
 // Whether a grid as large as the card takes several tasks each.
@@ -275,41 +264,48 @@ bool is_large(const StripeWeight* weights, int n, int n_cols, const Launch& how)
   return n_stripes * row_shape(n_cols).n_units() > 64 * how.n_sms;
 }
 
-void run_weights(const RowSource& source, const StripeWeight* weights, int n, int out_column,
-                 float* out, int out_stride, bool adds, const Launch& how) {
-  const bool fills_card = is_large(weights, n, source.n_cols, how);
-  if (source.n_rows == 1 && !source.index && !fills_card && project_row_fits(source.n_cols) &&
-      (source.int8 || source.norm.weight)) {
-    ProjectRow one{source.int8 ? nullptr : source.x,
-                   source.norm.weight,
-                   source.norm.eps,
-                   source.int8,
-                   source.n_cols,
-                   weights,
-                   n,
-                   out + out_column,
-                   adds};
-    return project_row(one, how);
+// Weights of one type, whose rows are columns of out from out_column on.
+struct Projection {
+  const StripeWeight* weights;
+  int n_weights;
+  int out_column;
+  float* out;
+  int out_stride;
+  bool adds;
+};
+
+// Of int8 rows.
+void project_rows(const Int8Rows& in, int n_rows, int n_cols, const Projection& to,
+                  const Launch& how) {
+  const bool fills_card = is_large(to.weights, to.n_weights, n_cols, how);
+  if (n_rows == 1 && !fills_card && project_row_fits(n_cols)) {
+    return project_row({nullptr, nullptr, 0.0f, in, n_cols, to.weights, to.n_weights,
+                        to.out + to.out_column, to.adds},
+                       how);
   }
   ProjectArgs args{};
-  args.source = source;
-  args.weights = weight_parts(weights, n, out_column);
-  args.out = out;
-  args.out_stride = out_stride;
-  args.adds = adds;
-  with_stripe_type(weights[0].type, [&]<Type type>() { run<type>(args, fills_card, how); });
+  args.in = in;
+  args.n_rows = n_rows;
+  args.n_cols = n_cols;
+  args.weights = weight_parts(to.weights, to.n_weights, to.out_column);
+  args.out = to.out;
+  args.out_stride = to.out_stride;
+  args.adds = to.adds;
+  with_stripe_type(to.weights[0].type, [&]<Type type>() { run<type>(args, fills_card, how); });
+}
+
+void check_sizes(int n_rows, int n_cols) {
+  CHECK(n_rows >= 1 && n_rows <= 16);
+  CHECK(n_cols > 0 && n_cols % 32 == 0);
 }
 
 }  // namespace
 
 void project_in(const ProjectIn& p, const Launch& how) {
-  RowSource source;
-  source.x = p.x;
-  source.norm = {p.norm, p.eps};
-  source.n_cols = p.n_cols;
-  source.n_rows = p.n_rows;
-  check_source(source);
+  check_sizes(p.n_rows, p.n_cols);
   CHECK(p.n_weights >= 1 && p.n_weights <= kMaxProjections);
+  const bool is_one = project_in_is_one_kernel(p.n_rows, p.n_cols);
+  if (!is_one) quantize_rows({p.x, nullptr, p.norm, p.eps, p.n_rows, p.n_cols, p.a}, how);
   int out_stride = 0, column = 0;
   for (int i = 0; i < p.n_weights; ++i) out_stride += p.weights[i].n_rows;
   for (int first = 0, end = 0; first < p.n_weights; first = end) {
@@ -317,30 +313,27 @@ void project_in(const ProjectIn& p, const Launch& how) {
     while (end < p.n_weights && p.weights[end].type == p.weights[first].type) {
       n_columns += p.weights[end++].n_rows;
     }
-    run_weights(source, p.weights + first, end - first, column, p.out, out_stride, false, how);
+    const Projection to{p.weights + first, end - first, column, p.out, out_stride, false};
+    if (is_one) {
+      project_row(
+          {p.x, p.norm, p.eps, {}, p.n_cols, to.weights, to.n_weights, p.out + column, false}, how);
+    } else {
+      project_rows(p.a, p.n_rows, p.n_cols, to, how);
+    }
     column += n_columns;
   }
 }
 
 void project_add(const ProjectAdd& p, const Launch& how) {
-  RowSource source;
-  source.int8 = p.in_int8;
-  source.x = p.in;
-  source.n_cols = p.n_cols;
-  source.n_rows = p.n_rows;
-  check_source(source);
-  run_weights(source, &p.weight, 1, 0, p.x, p.weight.n_rows, true, how);
+  check_sizes(p.n_rows, p.n_cols);
+  CHECK(p.in);
+  project_rows(p.in, p.n_rows, p.n_cols, {&p.weight, 1, 0, p.x, p.weight.n_rows, true}, how);
 }
 
 void logits(const Logits& p, const Launch& how) {
-  RowSource source;
-  source.x = p.x;
-  source.index = p.rows;
-  source.norm = {p.norm, p.eps};
-  source.n_cols = p.n_cols;
-  source.n_rows = p.n_rows;
-  check_source(source);
-  run_weights(source, &p.weight, 1, 0, p.logits, p.weight.n_rows, false, how);
+  check_sizes(p.n_rows, p.n_cols);
+  quantize_rows({p.x, p.rows, p.norm, p.eps, p.n_rows, p.n_cols, p.a}, how);
+  project_rows(p.a, p.n_rows, p.n_cols, {&p.weight, 1, 0, p.logits, p.weight.n_rows, false}, how);
 }
 
 }  // namespace sluice::backend::cuda

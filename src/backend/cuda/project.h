@@ -30,14 +30,14 @@ struct ProjectIn {
   StripeWeight weights[kMaxProjections];
   int n_weights = 0;
   float* out = nullptr;
+  Int8Rows a;  // scratch: [n_rows]; not needed where project_in_is_one_kernel()
 };
-// One launch for each run of weights of one type.
+// One launch for each run of weights of one type, and one more that quantises several rows.
 void project_in(const ProjectIn& p, const Launch& how);
 
-// x[r] += W in[r] + bias. in: int8 rows, or f32 [n_rows, n_cols] (then it is quantised here).
+// x[r] += W in[r] + bias. Rows that no kernel quantised: quantize_rows.h.
 struct ProjectAdd {
-  Int8Rows in_int8;
-  const float* in = nullptr;
+  Int8Rows in;
   int n_rows = 0;
   int n_cols = 0;
   StripeWeight weight;
@@ -55,7 +55,13 @@ struct Logits {
   int n_cols = 0;
   StripeWeight weight;
   float* logits = nullptr;  // [n_rows, weight.n_rows]
+  Int8Rows a;               // scratch: [n_rows]
 };
 void logits(const Logits& p, const Launch& how);
+
+// A single row is normalised and quantised by every block of project_in for itself.
+constexpr bool project_in_is_one_kernel(int n_rows, int n_cols) {
+  return n_rows == 1 && n_cols <= 8192;
+}
 
 }  // namespace sluice::backend::cuda

@@ -19,6 +19,6 @@ struct ProjectRow {
 };
 void project_row(const ProjectRow& p, const Launch& how);
 
-constexpr bool project_row_fits(int n_cols) { return n_cols <= 8192; }
+constexpr bool project_row_fits(int n_cols) { return project_in_is_one_kernel(1, n_cols); }
 
 }  // namespace sluice::backend::cuda

@@ -14,6 +14,10 @@ SLUICE_LANE_FN uint32_t ordered(float score) {
   return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
 }
 
+SLUICE_LANE_FN float score_of(uint32_t key) {
+  return as_float(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu));
+}
+
 SLUICE_LANE_FN float sigmoid(float x) { return div_rn(1.0f, add_rn(1.0f, contract_exp(-x))); }
 
 // How a router weighs the experts that it chose.
@@ -51,6 +55,42 @@ SLUICE_LANE_FN PerLane<float> expert_weights(const Weighing& how, const PerLane<
   }
   EACH_LANE(lane) { weights[lane] = div_rn(weights[lane], more_of(totals[lane], 0x1p-14f)); }
   return weights;
+}
+
+// The n_used best of a row's experts, best first, ties to the lower one, by one warp: lane k gets
+// rank k's expert and score. keys: [n_experts], ordered scores.
+struct Best {
+  PerLane<int> experts;
+  PerLane<float> scores;
+};
+SLUICE_LANE_FN Best best_of_row(const uint32_t* keys, int n_experts, int n_used) {
+  Best out{};
+  // Of the rank before: what comes next is lower, or equal and behind it.
+  uint32_t last_key = 0xffffffffu;
+  int last = -1;
+  SLUICE_ROLLED for (int k = 0; k < n_used; ++k) {
+    PerLane<uint32_t> own_keys, firsts;
+    PerLane<int> own;
+    EACH_LANE(lane) {
+      own_keys[lane] = 0, own[lane] = -1;
+      SLUICE_UNROLL_4 for (int e = lane; e < n_experts; e += kWarp) {
+        const uint32_t key = keys[e];
+        const bool is_left = key < last_key || (key == last_key && e > last);
+        if (is_left && (own[lane] < 0 || key > own_keys[lane])) own_keys[lane] = key, own[lane] = e;
+      }
+    }
+    const PerLane<uint32_t> most = most_of_lanes(own_keys);
+    EACH_LANE(lane) {
+      const bool is_best = own[lane] >= 0 && own_keys[lane] == most[lane];
+      firsts[lane] = is_best ? ~static_cast<uint32_t>(own[lane]) : 0u;
+    }
+    firsts = most_of_lanes(firsts);
+    last_key = most[0], last = static_cast<int>(~firsts[0]);
+    EACH_LANE(lane) {
+      if (lane == k) out.experts[lane] = last, out.scores[lane] = score_of(last_key);
+    }
+  }
+  return out;
 }
 
 // Ranks of up to 128 experts of a row, ties to the lower one, by eight warps: two lanes to an
@@ -99,10 +139,7 @@ class Ranks {
     }
     return n;
   }
-  SLUICE_LANE_FN float score(int lane) const {
-    const uint32_t key = keys_[expert(warp_, lane)];
-    return as_float(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu));
-  }
+  SLUICE_LANE_FN float score(int lane) const { return score_of(keys_[expert(warp_, lane)]); }
 
  private:
   SLUICE_LANE_FN uint4 four(int word) const {

@@ -13,6 +13,7 @@ struct Route {
   float eps = 0.0f;
   int n_rows = 0;
   int d_model = 0;
+  const int32_t* n_live = nullptr;  // rows from *n_live on choose no expert; null: there are none
 
   quant::Type type = quant::Type::f32;  // of weight: f32, f16 or bf16
   const void* weight = nullptr;         // [n_experts, d_model], rows

@@ -75,12 +75,12 @@ SLUICE_LANE_FN float4 segment_weights(const float* weights, int segment, int n_c
   return at < n_cols ? load_constant(weights + at) : float4{0, 0, 0, 0};
 }
 
+SLUICE_LANE_FN float square_of(const float4& v) {
+  return fma_rn(v.w, v.w, fma_rn(v.z, v.z, fma_rn(v.y, v.y, mul_rn(v.x, v.x))));
+}
 SLUICE_LANE_FN PerLane<float> segment_squares(const PerLane<float4>& values) {
   PerLane<float> sums;
-  EACH_LANE(lane) {
-    const float4& v = values[lane];
-    sums[lane] = fma_rn(v.w, v.w, fma_rn(v.z, v.z, fma_rn(v.y, v.y, mul_rn(v.x, v.x))));
-  }
+  EACH_LANE(lane) { sums[lane] = square_of(values[lane]); }
   return sum_of_lanes(sums);
 }
 

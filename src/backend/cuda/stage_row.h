@@ -1,6 +1,6 @@
-// norm(x) of a single row as int8 in a block's shared memory: what stage_rows.h does for several,
-// with the same bits, in a tenth of the code. In a layer every kernel starts with cold
-// instructions, so a kernel for one row is kept small (docs/decisions/0011).
+// norm(x), or x itself, of one row as int8, by the warps of a block, in a kernel as in g++
+// (lanes.h). In a layer every kernel starts with cold instructions, so this is kept small
+// (docs/decisions/0011).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,6 +28,9 @@ class NormedRow {
     }
   }
 
+  // Of the rows that x is: row r.
+  SLUICE_LANE_FN void choose(int r) { x_ += static_cast<int64_t>(r) * n_cols_; }
+
   // squares: [n_segments] in shared memory; a barrier is to follow.
   SLUICE_LANE_FN void add_squares(float* squares) {
     SLUICE_UNROLL for (int k = 0; k < kKept; ++k) {
@@ -43,13 +46,20 @@ class NormedRow {
     }
   }
 
-  // The row at `out` (staged_row); a barrier is to follow.
-  SLUICE_LANE_FN void stage(const float* squares, uint8_t* out) const {
+  // The row as int8: place(segment, lane) is where a lane's part of it goes. A barrier is to
+  // follow.
+  template <typename Place>
+  SLUICE_LANE_FN void write(const float* squares, const Place& place) const {
     const PerLane<float> scale = row_scale(squares, n_cols_, norm_.eps);
-    SLUICE_UNROLL for (int k = 0; k < kKept; ++k) write(out, warp_ + kWarps * k, k, scale);
+    SLUICE_UNROLL for (int k = 0; k < kKept; ++k) write(place, warp_ + kWarps * k, k, scale);
     SLUICE_ROLLED for (int s = warp_ + kWarps * kKept; s < n_segments_; s += kWarps) {
-      write(out, s, kKept, scale);
+      write(place, s, kKept, scale);
     }
+  }
+  // The same into a staged row.
+  SLUICE_LANE_FN void stage(const float* squares, uint8_t* out) const {
+    write(squares,
+          [&](int segment, int lane) { return staged_place(out, n_cols_, segment, lane); });
   }
 
   // Of the warp's k-th segment.
@@ -65,7 +75,8 @@ class NormedRow {
     return segment_values(x_, segment, n_cols_, lane);
   }
   SLUICE_LANE_FN float4 weight_of(int segment, int lane) const {
-    return segment_weights(norm_.weight, segment, n_cols_, lane);
+    return norm_.weight ? segment_weights(norm_.weight, segment, n_cols_, lane)
+                        : float4{0, 0, 0, 0};
   }
   SLUICE_LANE_FN void set_squares(float* squares, int segment,
                                   const PerLane<float4>& values) const {
@@ -74,12 +85,17 @@ class NormedRow {
       if (lane == 0 && segment < n_segments_) squares[segment] = sum[lane];
     }
   }
-  SLUICE_LANE_FN void write(uint8_t* out, int segment, int k, const PerLane<float>& scale) const {
+  template <typename Place>
+  SLUICE_LANE_FN void write(const Place& place, int segment, int k,
+                            const PerLane<float>& scale) const {
     PerLane<float4> values;
     PerLane<Int8Place> to;
     EACH_LANE(lane) {
-      values[lane] = normalized(value(segment, k, lane), scale[lane], weight(segment, k, lane));
-      to[lane] = staged_place(out, n_cols_, segment, lane);
+      values[lane] = value(segment, k, lane);
+      if (norm_.weight) {
+        values[lane] = normalized(values[lane], scale[lane], weight(segment, k, lane));
+      }
+      to[lane] = place(segment, lane);
     }
     quantize_segment(values, to);
   }
@@ -89,21 +105,5 @@ class NormedRow {
   int n_cols_, n_segments_, warp_;
   PerLane<float4> values_[kKept], weights_[kKept];
 };
-
-// An int8 row into a staged one, by all warps: 16 bytes a lane, of q, then of d, then of y. A
-// barrier is to follow.
-SLUICE_LANE_FN void copy_row(const Int8Rows& a, int n_chunks, uint8_t* out, int warp, int n_warps) {
-  EACH_LANE(lane) {
-    SLUICE_ROLLED for (int i = kWarp * warp + lane; i < 20 * n_chunks; i += kWarp * n_warps) {
-      const int scale = i - 16 * n_chunks;
-      const void* const from = scale < 0              ? static_cast<const void*>(a.q + 16 * i)
-                               : scale < 2 * n_chunks ? a.d + 4 * scale
-                                                      : a.y + 4 * (scale - 2 * n_chunks);
-      const int to = scale < 0 ? i / 16 * StagedLoad::kChunkStride + i % 16 * 16
-                               : n_chunks * StagedLoad::kChunkStride + 16 * scale;
-      copy_16_past_l1(out + to, from);
-    }
-  }
-}
 
 }  // namespace sluice::backend::cuda

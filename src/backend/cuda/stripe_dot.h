@@ -152,19 +152,27 @@ SLUICE_LANE_FN void unpack_unit(const Unit& unit, const RowShape& shape, UnitWei
   }
 }
 
+// What a lane needs of an input for a unit. It can be read while the weights are on their way.
+struct UnitInput {
+  PerLane<InputBytes> bytes;
+  PerLane<InputScales> scales;
+};
+template <Type type, typename Load>
+SLUICE_LANE_FN void load_unit_input(int first, int n, const InputRow& in, UnitInput& out) {
+  EACH_LANE(lane) {
+    const int last = n - 1, column_chunk = lane / 8, lane_chunk = lane % 4;
+    load_inputs<Stripe<type>::kBy, Load>(in, first + (column_chunk < last ? column_chunk : last),
+                                         lane, out.bytes[lane]);
+    out.scales[lane] = load_scales<Load>(in, first + (lane_chunk < last ? lane_chunk : last));
+  }
+}
+
 // One input. sums: lane (row, i) gets the sum of chunk unit.first + i, if i < unit.n. n_early
 // chunks of weights are unpacked already, the others are here.
-template <Type type, typename Load, int n_early = kEarlyChunks>
-SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const UnitWeights& weights,
-                             const InputRow& in, PerLane<float>& sums) {
-  PerLane<InputBytes> own;
-  PerLane<InputScales> scales;
-  EACH_LANE(lane) {
-    const int last = unit.n - 1, column_chunk = lane / 8, lane_chunk = lane % 4;
-    load_inputs<Stripe<type>::kBy, Load>(
-        in, unit.first + (column_chunk < last ? column_chunk : last), lane, own[lane]);
-    scales[lane] = load_scales<Load>(in, unit.first + (lane_chunk < last ? lane_chunk : last));
-  }
+template <Type type, int n_early>
+SLUICE_LANE_FN void multiply_unit(const Unit& unit, const RowShape& shape,
+                                  const UnitWeights& weights, const UnitInput& in,
+                                  PerLane<float>& sums) {
   LaneSums<type> products;
   products.clear();
   SLUICE_UNROLL for (int c = 0; c < kUnitChunks; ++c) {
@@ -172,7 +180,7 @@ SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const Unit
       PerLane<InputBytes> masked;
       EACH_LANE(lane) {
         SLUICE_UNROLL for (int k = 0; k < 8; ++k) {
-          masked[lane].b[k] = lane / 8 == c ? own[lane].b[k] : 0u;
+          masked[lane].b[k] = lane / 8 == c ? in.bytes[lane].b[k] : 0u;
         }
       }
       if (c < n_early) {
@@ -190,8 +198,16 @@ SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const Unit
   EACH_LANE(lane) {
     const int c = lane % 4 < unit.n ? lane % 4 : unit.n - 1;
     sums[lane] = products.finish(unit.data + chunk_offset<type>(c),
-                                 blocks_of<type>(shape, unit.first + c), lane, scales[lane]);
+                                 blocks_of<type>(shape, unit.first + c), lane, in.scales[lane]);
   }
+}
+
+template <Type type, typename Load, int n_early = kEarlyChunks>
+SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const UnitWeights& weights,
+                             const InputRow& in, PerLane<float>& sums) {
+  UnitInput input;
+  load_unit_input<type, Load>(unit.first, unit.n, in, input);
+  multiply_unit<type, n_early>(unit, shape, weights, input, sums);
 }
 
 // acc + the unit's chunks, one after the other; every lane of a row gets the row's.
@@ -203,33 +219,53 @@ SLUICE_LANE_FN void add_in_order(const PerLane<float>& sums, int n, PerLane<floa
   }
 }
 
-// n_inputs inputs, four at a time: rows(k) is input k, and take(chunk, group, sums) gets, chunk by
-// chunk in order, sums of lane (row, i) for input 4 group + i. Inputs from n_inputs on are others
-// again: their sums mean nothing.
-template <Type type, typename Load, typename Rows, typename Take>
+// A chunk's sums for inputs 4 group .. of `n` groups, whose chains run side by side.
+template <Type type, typename Load, int n, typename Rows, typename Take>
+SLUICE_LANE_FN void dot_groups(const uint8_t* chunk, int at, int n_blocks,
+                               const PerLane<WeightBytes>& weights, int group, int n_inputs,
+                               const Rows& rows, const Take& take) {
+  PerLane<InputBytes> in[n];
+  PerLane<InputScales> scales[n];
+  LaneSums<type> products[n];
+  SLUICE_UNROLL for (int g = 0; g < n; ++g) {
+    EACH_LANE(lane) {
+      const int last = n_inputs - 1, column = (group + g) * kInputsAtOnce + lane / 8,
+                own = (group + g) * kInputsAtOnce + lane % 4;
+      load_inputs<Stripe<type>::kBy, Load>(rows(column < last ? column : last), at, lane,
+                                           in[g][lane]);
+      scales[g][lane] = load_scales<Load>(rows(own < last ? own : last), at);
+    }
+  }
+  SLUICE_UNROLL for (int g = 0; g < n; ++g) {
+    products[g].clear();
+    products[g].add(weights, in[g]);
+  }
+  SLUICE_UNROLL for (int g = 0; g < n; ++g) {
+    PerLane<float> sums;
+    EACH_LANE(lane) { sums[lane] = products[g].finish(chunk, n_blocks, lane, scales[g][lane]); }
+    take(at, group + g, sums);
+  }
+}
+
+// n_inputs inputs, in groups of four, of which up to `at_once` side by side: rows(k) is input k,
+// and take(chunk, group, sums) gets, chunk by chunk in order, sums of lane (row, i) for input 4
+// group + i. Inputs from n_inputs on are others again: their sums mean nothing.
+template <Type type, typename Load, int at_once, typename Rows, typename Take>
 SLUICE_LANE_FN void dot_unit_4(const Unit& unit, const RowShape& shape, int n_inputs,
                                const Rows& rows, const Take& take) {
-  for (int c = 0; c < unit.n; ++c) {
+  SLUICE_ROLLED for (int c = 0; c < unit.n; ++c) {
     const uint8_t* const chunk = unit.data + chunk_offset<type>(c);
     const int at = unit.first + c, n_blocks = blocks_of<type>(shape, at);
     PerLane<WeightBytes> weights;
     EACH_LANE(lane) { Stripe<type>::unpack(chunk, n_blocks, lane, weights[lane]); }
-    for (int group = 0; group * kInputsAtOnce < n_inputs; ++group) {
-      PerLane<InputBytes> in;
-      PerLane<InputScales> scales;
-      PerLane<float> sums;
-      EACH_LANE(lane) {
-        const int last = n_inputs - 1, column = group * kInputsAtOnce + lane / 8,
-                  own = group * kInputsAtOnce + lane % 4;
-        load_inputs<Stripe<type>::kBy, Load>(rows(column < last ? column : last), at, lane,
-                                             in[lane]);
-        scales[lane] = load_scales<Load>(rows(own < last ? own : last), at);
+    int group = 0;
+    if constexpr (at_once > 1) {
+      SLUICE_ROLLED for (; (group + at_once - 1) * kInputsAtOnce < n_inputs; group += at_once) {
+        dot_groups<type, Load, at_once>(chunk, at, n_blocks, weights, group, n_inputs, rows, take);
       }
-      LaneSums<type> products;
-      products.clear();
-      products.add(weights, in);
-      EACH_LANE(lane) { sums[lane] = products.finish(chunk, n_blocks, lane, scales[lane]); }
-      take(at, group, sums);
+    }
+    SLUICE_ROLLED for (; group * kInputsAtOnce < n_inputs; ++group) {
+      dot_groups<type, Load, 1>(chunk, at, n_blocks, weights, group, n_inputs, rows, take);
     }
   }
 }

@@ -78,6 +78,32 @@ TEST(RankBodyTest, RanksAreAStableOrderWithTiesToTheLowerExpert) {
   }
 }
 
+// The same order by one warp, for more experts too, and for scores that are no numbers.
+TEST(RankBodyTest, TheBestOfARowComeInOrderWithTiesToTheLowerExpert) {
+  for (const int n : {1, 5, 32, 33, 128, 500, 1024}) {
+    for (const int n_values : {1, 3, 1000}) {
+      std::vector<float> scores = scores_of(n, n_values, static_cast<uint64_t>(n));
+      if (n == 33) scores[7] = std::bit_cast<float>(0xffffffffu);  // the lowest key there is
+      std::vector<uint32_t> keys;
+      for (const float score : scores) keys.push_back(ordered(score));
+      std::vector<int> order(scores.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::stable_sort(order, [&](int a, int b) {
+        return keys[static_cast<size_t>(a)] > keys[static_cast<size_t>(b)];
+      });
+      const int n_used = std::min(n, kMaxUsed);
+      const Best best = best_of_row(keys.data(), n, n_used);
+      for (int k = 0; k < n_used; ++k) {
+        const int expert = order[static_cast<size_t>(k)];
+        ASSERT_EQ(expert, best.experts[k])
+            << n << " experts, " << n_values << " values, rank " << k;
+        ASSERT_EQ(std::bit_cast<uint32_t>(scores[static_cast<size_t>(expert)]),
+                  std::bit_cast<uint32_t>(best.scores[k]));
+      }
+    }
+  }
+}
+
 // Whatever the scores are, each rank is given once.
 TEST(RankBodyTest, RanksOfStrangeScoresAreAPermutation) {
   std::vector<float> scores = {0.0f,     -0.0f,     std::nanf(""), -std::nanf(""),

@@ -107,11 +107,11 @@ class StripeDotTest : public testing::TestWithParam<Type> {
     EACH_LANE(lane) { expect_dot(in, lane / 4, r, acc[lane]); }
   }
 
-  template <Type type>
+  template <Type type, int at_once>
   void run_inputs(const Inputs& in, int n_inputs) {
     PerLane<float> acc[4] = {};
     for (int u = 0; u < shape_.n_units(); ++u) {
-      dot_unit_4<type, PlainLoad>(
+      dot_unit_4<type, PlainLoad, at_once>(
           unit(u), shape_, n_inputs, [&](int r) { return in.row(r); },
           [&](int, int group, const PerLane<float>& sums) {
             EACH_LANE(lane) { acc[group][lane] = add_rn(acc[group][lane], sums[lane]); }
@@ -135,7 +135,10 @@ class StripeDotTest : public testing::TestWithParam<Type> {
       run_one_input<type, 1>(in, r);
       run_one_input<type, kEarlyChunks>(in, r);
     }
-    for (const int n : {1, 2, 3, 4, 5, 8, 11, 16}) run_inputs<type>(in, n);
+    for (const int n : {1, 2, 3, 4, 5, 8, 11, 16}) {
+      run_inputs<type, 1>(in, n);
+      run_inputs<type, 2>(in, n);
+    }
   }
 
   std::vector<std::byte> rows_;
