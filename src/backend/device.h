@@ -98,4 +98,8 @@ class Device {
   virtual uint64_t read(const uint64_t* word) const = 0;
 };
 
+// The GPU of that number, as the driver counts them from 0. Throws Errc::device with the reason
+// where there is none that this build can use.
+std::unique_ptr<Device> make_cuda_device(int index);
+
 }  // namespace sluice::backend

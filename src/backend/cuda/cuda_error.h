@@ -10,6 +10,7 @@ namespace sluice::backend::cuda {
 
 inline void check_cuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());  // or a later launch would be blamed for it
   throw Error(Errc::device, cat("CUDA: ", call, ": ", cudaGetErrorString(status)));
 }
 

@@ -1,0 +1,48 @@
+// Asks the driver what cuda_probe.h wants to know.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/cuda_probe.h"
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/stream_words.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+std::string words(cudaError_t status) {
+  static_cast<void>(cudaGetLastError());
+  return cudaGetErrorString(status);
+}
+
+}  // namespace
+
+CudaProbe probe_gpu(int index) {
+  CudaProbe p;
+  p.index = index;
+  p.runtime_version = CUDART_VERSION;
+  static_cast<void>(cudaDriverGetVersion(&p.driver_version));
+  const cudaError_t counted = cudaGetDeviceCount(&p.n_devices);
+  if (counted != cudaSuccess) {
+    p.n_devices = 0;
+    if (counted != cudaErrorNoDevice) p.count_error = words(counted);
+    static_cast<void>(cudaGetLastError());
+  }
+  if (index < 0 || index >= p.n_devices) return p;
+  cudaDeviceProp card{};
+  if (const cudaError_t status = cudaGetDeviceProperties(&card, index); status != cudaSuccess) {
+    p.count_error = words(status);
+    return p;
+  }
+  p.card = card.name;
+  p.major = card.major;
+  p.minor = card.minor;
+  p.n_bytes = card.totalGlobalMem;
+  p.has_unified_addresses = card.unifiedAddressing != 0 && card.canMapHostMemory != 0;
+  if (10 * p.major + p.minor < kLeastCapability) return p;
+  cudaError_t status = cudaSetDevice(index);
+  if (status == cudaSuccess) status = load_kernels();
+  if (status != cudaSuccess) p.kernel_error = words(status);
+  return p;
+}
+
+}  // namespace sluice::backend::cuda
