@@ -1,6 +1,6 @@
-// The device made of RAM: work in order and beside the host, memory that ends, copies that last as
-// long as the link says, faults that are told of; and virtual time that depends on the work alone.
-// SPDX-License-Identifier: Apache-2.0
+// The device made of RAM, besides what every device promises (ram_promises_test.cpp): limits,
+// copies that last as long as the link says, faults that tests inject; and virtual time that
+// depends on the work alone. SPDX-License-Identifier: Apache-2.0
 #include "backend/ram/ram_device.h"
 
 #include <gtest/gtest.h>
@@ -13,11 +13,13 @@
 #include "backend/ram/ram_address.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "support/error_of.h"
 
 namespace sluice::backend::test {
 namespace {
 
 using namespace std::chrono_literals;
+using sluice::test::error_of;
 
 RamDeviceOptions fast(uint64_t n_bytes = 64 * kMiB) {
   return {.n_bytes = n_bytes, .link_gbps = 1000.0, .delay_us = 0.0, .before_copy = {}};
@@ -29,17 +31,6 @@ RamDeviceOptions virtual_clock() {
   options.delay_us = 5.0;
   options.clock = Clock::virtual_time;
   return options;
-}
-
-std::string error_of(Errc code, const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 TEST(RamDevice, MemoryEndsWhereTheDeviceDoesAndComesBack) {
@@ -72,14 +63,6 @@ TEST(RamDevice, PinnedMemoryAndRegistrationsShareALimit) {
   EXPECT_EQ(lease->device_address(), memory.data());
 }
 
-TEST(RamDevice, ABufferMayOutliveTheDevice) {
-  auto device = std::make_unique<RamDevice>(fast());
-  Buffer buffer = device->allocate(MemoryKind::device, kMiB);
-  device.reset();
-  host_address(buffer.data())[0] = std::byte{1};
-  buffer = {};
-}
-
 // As of a real device: a lambda of the host in a stream's work included.
 TEST(RamDeviceDeathTest, TheHostCannotFollowAddressesOfItsMemory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -96,33 +79,6 @@ TEST(RamDeviceDeathTest, TheHostCannotFollowAddressesOfItsMemory) {
       "");
   const Buffer mapped = device.allocate(MemoryKind::mapped, 64);
   mapped.data()[0] = std::byte{1};
-}
-
-TEST(RamStream, WorksInOrderWhileTheHostGoesOn) {
-  RamDevice device(fast());
-  const auto stream = device.make_stream("main");
-  std::atomic<bool> may_go = false;
-  std::vector<int> order;
-  stream->call([&] {
-    while (!may_go) std::this_thread::yield();
-    order.push_back(1);
-  });
-  stream->call([&] { order.push_back(2); });
-  may_go = true;  // reached: the calls above returned before their work was done
-  stream->finish();
-  EXPECT_EQ(order, (std::vector{1, 2}));
-}
-
-TEST(RamStream, CopiesBytesAsTheyAreWhenItsTurnComes) {
-  RamDevice device(fast());
-  const auto stream = device.make_stream("copy");
-  const Buffer own = device.allocate(MemoryKind::device, 4);
-  std::vector<std::byte> from(4, std::byte{1}), back(4);
-  stream->call([&] { from[2] = std::byte{7}; });
-  stream->copy(own.data(), from.data(), 4);
-  stream->copy(back.data(), own.data(), 4);
-  stream->finish();
-  EXPECT_EQ(back, (std::vector{std::byte{1}, std::byte{1}, std::byte{7}, std::byte{1}}));
 }
 
 // Two streams, but one link; and nobody is told that a copy is done before it is.
@@ -149,69 +105,6 @@ TEST(RamStream, ACopyTakesAsLongAsTheLinkSays) {
   EXPECT_GE(uses[1].begins_at, uses[0].ends_at);
 }
 
-// What varies is data that the work reads: a value that was kept would come again.
-TEST(RamStream, ARecordingReadsItsDataAtEveryReplay) {
-  RamDevice device(fast());
-  const auto stream = device.make_stream("main");
-  const Buffer position = device.allocate(MemoryKind::mapped, 4);
-  const Buffer own = device.allocate(MemoryKind::device, 4);
-  const Buffer out = device.allocate(MemoryKind::mapped, 4);
-  int n_calls = 0;
-  stream->begin_recording();
-  stream->copy(own.data(), position.data(), 4);
-  stream->call([&] { ++n_calls; });
-  stream->copy(out.data(), own.data(), 4);
-  const auto recording = stream->end_recording();
-  stream->finish();
-  EXPECT_EQ(n_calls, 0);  // kept, not done
-  for (int32_t i = 1; i <= 3; ++i) {
-    *position.as<int32_t>() = 100 * i;
-    stream->replay(*recording);
-    stream->finish();
-    EXPECT_EQ(*out.as<int32_t>(), 100 * i);
-    EXPECT_EQ(n_calls, i);
-  }
-}
-
-TEST(RamStream, AFaultInARecordingEndsThatReplayAlone) {
-  RamDevice device(fast());
-  const auto stream = device.make_stream("main");
-  int n_before = 0, n_behind = 0;
-  stream->begin_recording();
-  stream->call([&] {
-    if (n_before++ == 0) throw Error(Errc::device, "broken");
-  });
-  stream->call([&] { ++n_behind; });
-  const auto recording = stream->end_recording();
-  stream->replay(*recording);
-  EXPECT_EQ(error_of(Errc::device, [&] { stream->finish(); }), "stream 'main': broken");
-  EXPECT_EQ(n_behind, 0);
-  stream->replay(*recording);
-  stream->finish();
-  EXPECT_EQ(n_behind, 1);
-}
-
-TEST(RamStream, WaitsForTheEventsOfOthers) {
-  RamDevice device(fast());
-  const auto first = device.make_stream("first"), second = device.make_stream("second");
-  const auto event = device.make_event();
-  EXPECT_TRUE(event->is_done());
-  for (int round = 0; round < 100; ++round) {
-    std::atomic<bool> is_written = false;
-    bool was_written = false;
-    first->call([&] {
-      std::this_thread::yield();
-      is_written = true;
-    });
-    first->record(*event);
-    second->wait(*event);
-    second->call([&] { was_written = is_written; });
-    second->finish();
-    EXPECT_TRUE(was_written);
-    EXPECT_TRUE(event->is_done());
-  }
-}
-
 TEST(RamStream, AFaultEndsItsWorkIsToldOnceAndStopsNobodyElse) {
   RamDeviceOptions options = fast();
   options.before_copy = [](int64_t n) {
@@ -234,27 +127,6 @@ TEST(RamStream, AFaultEndsItsWorkIsToldOnceAndStopsNobodyElse) {
   stream->call([&] { ran = true; });
   EXPECT_NO_THROW(stream->finish());
   EXPECT_TRUE(ran);
-}
-
-// The host may already wait when the last of the work is passed over.
-TEST(RamStream, FinishesHoweverItsWorkIsPassedOver) {
-  RamDevice device(fast());
-  const auto stream = device.make_stream("s");
-  for (int i = 0; i < 300; ++i) {
-    stream->call([] { throw Error(Errc::device, "broken"); });
-    for (int k = 0; k < i % 7; ++k) stream->call([] {});
-    EXPECT_THROW(stream->finish(), Error);
-  }
-}
-
-TEST(RamStream, EndsAfterItsWork) {
-  std::atomic<int> n_done = 0;
-  {
-    RamDevice device(fast());
-    const auto stream = device.make_stream("main");
-    for (int i = 0; i < 10; ++i) stream->call([&] { ++n_done; });
-  }
-  EXPECT_EQ(n_done, 10);
 }
 
 TEST(VirtualTime, AddsUpWhatEachStreamWouldHaveTaken) {

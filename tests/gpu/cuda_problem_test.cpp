@@ -1,0 +1,109 @@
+// Why a GPU cannot be used, in words; on any machine, since the facts are made up. And what this
+// machine says, where it has none.
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include "backend/cuda/cuda_probe.h"
+#include "backend/device.h"
+#include "support/error_of.h"
+
+namespace sluice::backend::cuda::test {
+namespace {
+
+CudaProbe h200() {
+  CudaProbe p;
+  p.runtime_version = 13000;
+  p.driver_version = 13010;
+  p.n_devices = 1;
+  p.card = "NVIDIA H200";
+  p.major = 9;
+  p.n_bytes = uint64_t{139} << 30;
+  return p;
+}
+
+TEST(CudaProblem, NoneWithACardThatTheBuildKnows) {
+  EXPECT_EQ(problem_of(h200()), "");
+  EXPECT_EQ(name_of(h200()), "GPU 0: NVIDIA H200 (sm_90), 139 GiB, driver for CUDA 13.1");
+}
+
+TEST(CudaProblem, NoDriver) {
+  CudaProbe p;
+  p.runtime_version = 13000;
+  p.count_error = "CUDA driver version is insufficient for CUDA runtime version";
+  EXPECT_EQ(
+      problem_of(p),
+      "this machine has no NVIDIA driver; install one for CUDA 13.0 or later, or use the CPU");
+}
+
+TEST(CudaProblem, AnOldDriverWithBothVersions) {
+  CudaProbe p = h200();
+  p.driver_version = 12040;
+  p.count_error = "CUDA driver version is insufficient for CUDA runtime version";
+  EXPECT_EQ(problem_of(p),
+            "the NVIDIA driver is too old: it runs CUDA 12.4, this build needs CUDA 13.0; update "
+            "the driver, or use the CPU");
+}
+
+TEST(CudaProblem, AnOlderMinorVersionIsNone) {
+  CudaProbe p = h200();
+  p.runtime_version = 13020;
+  p.driver_version = 13000;
+  EXPECT_EQ(problem_of(p), "");
+}
+
+TEST(CudaProblem, ADriverThatDoesNotAnswer) {
+  CudaProbe p = h200();
+  p.n_devices = 0;
+  p.count_error = "unknown error";
+  EXPECT_EQ(problem_of(p),
+            "the NVIDIA driver cannot be used: unknown error; see what nvidia-smi says");
+}
+
+TEST(CudaProblem, NoGpu) {
+  CudaProbe p = h200();
+  p.n_devices = 0;
+  EXPECT_EQ(problem_of(p),
+            "the NVIDIA driver sees no GPU; see what nvidia-smi and CUDA_VISIBLE_DEVICES say");
+}
+
+TEST(CudaProblem, NoSuchGpu) {
+  CudaProbe p = h200();
+  p.index = 1;
+  EXPECT_EQ(problem_of(p), "there is no GPU 1: this machine has 1, GPU 0");
+  p.n_devices = 4;
+  p.index = 4;
+  EXPECT_EQ(problem_of(p), "there is no GPU 4: this machine has 4, GPU 0 to 3");
+  p.index = -1;
+  EXPECT_EQ(problem_of(p), "there is no GPU -1: this machine has 4, GPU 0 to 3");
+}
+
+TEST(CudaProblem, ACardThatIsTooOld) {
+  CudaProbe p = h200();
+  p.card = "Tesla V100";
+  p.major = 7;
+  EXPECT_EQ(problem_of(p),
+            "GPU 0 (Tesla V100, sm_70) is too old: sm_75 (Turing) is the least; use the CPU");
+}
+
+TEST(CudaProblem, ACardThatTheBuildHasNoKernelsFor) {
+  CudaProbe p = h200();
+  p.card = "NVIDIA B200";
+  p.major = 10;
+  p.kernel_error = "no kernel image is available for execution on the device";
+  EXPECT_EQ(problem_of(p),
+            "this build has no kernels for GPU 0 (NVIDIA B200, sm_100): no kernel image is "
+            "available for execution on the device; build with -DCMAKE_CUDA_ARCHITECTURES=100");
+}
+
+TEST(CudaProblem, WithoutADriverThisMachineSaysSo) {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0) {
+    GTEST_SKIP() << "this machine has a driver";
+  }
+  const std::string error = sluice::test::error_of(Errc::device, [] { make_cuda_device(0); });
+  EXPECT_NE(error.find("this machine has no NVIDIA driver"), std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda::test
