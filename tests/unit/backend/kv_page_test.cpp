@@ -18,7 +18,7 @@ namespace {
 
 using quant::Type;
 
-constexpr Type kTypes[] = {Type::f32, Type::f16, Type::bf16, Type::q8_0, Type::q4_0};
+constexpr Type kPageTypes[] = {Type::f32, Type::f16, Type::bf16, Type::q8_0, Type::q4_0};
 
 // A page of a device: f16 as the attention kernel reads it, and no more bytes than GGUF's blocks.
 static_assert(kv_page(Type::f16, 4, 128, 64).row_at(3, 2, 5) == ((3 * 4 + 2) * 64 + 5) * 256);
@@ -28,7 +28,7 @@ static_assert(kv_page(Type::q8_0, 4, 128, 64).scales_at == 64 * 128);
 static_assert(kv_page(Type::q4_0, 4, 128, 64).scales_at == 64 * 64);
 
 TEST(KvPage, EveryByteHasOnePlaceInsideThePage) {
-  for (const Type type : kTypes) {
+  for (const Type type : kPageTypes) {
     for (const int head_dim : {32, 96, 128}) {
       for (const int page_tokens : {1, 3, 64}) {
         const KvPage page = kv_page(type, 3, head_dim, page_tokens);
@@ -69,7 +69,7 @@ TEST(KvPage, QuantisedRowsBeginOnBoundariesOf16Bytes) {
 
 TEST(KvPage, RowsComeBackAsGgufDecodesThem) {
   constexpr int kDim = 96;
-  for (const Type type : kTypes) {
+  for (const Type type : kPageTypes) {
     const std::vector<float> values = random_values(kDim, 3, 2.0f);
     std::vector<std::byte> gguf(quant::row_bytes(type, kDim));
     std::vector<float> expected(kDim), got(kDim, -1);

@@ -20,12 +20,12 @@ constexpr int kWarmUp = 96;
 constexpr int kMeasured = 64;
 constexpr double kRealExpertBytes = 2.8e6;
 
-struct Machine {
+struct GridMachine {
   double link, cpu, vram;  // GB/s, GB/s, share of the model
 };
 
-std::vector<Machine> grid() {
-  std::vector<Machine> all;
+std::vector<GridMachine> grid() {
+  std::vector<GridMachine> all;
   for (const double link : {3.0, 12.0, 25.0, 55.0}) {
     for (const double cpu : {10.0, 100.0}) {
       for (const double vram : {0.05, 0.15, 0.3, 0.6, 1.1}) all.push_back({link, cpu, vram});
@@ -68,7 +68,7 @@ class Forecast : public ::testing::Test {
     profile.add_run(uses, kWarmUp);
   }
 
-  policy::Hardware hardware(const Machine& m) const {
+  policy::Hardware hardware(const GridMachine& m) const {
     const double scale = static_cast<double>(shape.layers[0].expert_bytes) / kRealExpertBytes;
     uint64_t n_bytes = shape.expert_bytes() + shape.output_bytes;
     for (const policy::LayerShape& layer : shape.layers) n_bytes += layer.trunk_bytes;
@@ -165,7 +165,7 @@ TEST_F(Forecast, IsWithin15PercentOfTheVirtualClockAndTheChoiceIsTheBest) {
       {policy::MoeWish::gpu, {}},
       {policy::MoeWish::automatic, 0}};
   int n_compared = 0;
-  for (const Machine& m : grid()) {
+  for (const GridMachine& m : grid()) {
     const policy::Hardware h = hardware(m);
     const policy::Mode chosen = plan(h, policy::MoeWish::automatic).mode;
     double best = std::numeric_limits<double>::max(), of_chosen = 0.0;

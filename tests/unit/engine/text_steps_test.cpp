@@ -16,7 +16,7 @@ namespace {
 
 using policy::Phase;
 
-constexpr int kLayers = 4;
+constexpr int kStepLayers = 4;
 
 struct SeenStep {
   size_t n_rows = 0;
@@ -32,9 +32,9 @@ class RecordingDriver final : public StepDriver {
     SeenStep& seen = steps.emplace_back();
     seen.n_rows = rows.size();
     seen.phase = phase;
-    for (int i = 0; i < kLayers; ++i) {
+    for (int i = 0; i < kStepLayers; ++i) {
       if (std::ssize(steps) == fails_at && i == 2) throw std::bad_alloc();
-      if (listener.on_layer) listener.on_layer(i + 1, kLayers);
+      if (listener.on_layer) listener.on_layer(i + 1, kStepLayers);
     }
     for (size_t r = 0; r < rows.size(); ++r) {
       const int pos = n_tokens_ + static_cast<int>(r);

@@ -14,7 +14,7 @@
 namespace sluice::text {
 namespace {
 
-constexpr size_t kTokens = 20000;
+constexpr size_t kLengthTokens = 20000;
 constexpr size_t kMegabyte = size_t{1} << (sluice::test::kSanitized ? 17 : 20);
 
 void expect_whole(const Tokenizer& tokenizer, const std::string& text, const std::string& what) {
@@ -22,7 +22,7 @@ void expect_whole(const Tokenizer& tokenizer, const std::string& text, const std
 }
 
 TEST(TokenizerLength, AMegabyteWithoutASpaceComesBackWhole) {
-  const TokenizerData data = prose_data(kTokens);
+  const TokenizerData data = prose_data(kLengthTokens);
   for (const char* pre : {"qwen2", "gpt-4o", "gpt-2", "deepseek-llm", "deepseek-v3"}) {
     TokenizerData named = data;
     named.pre = pre;
@@ -34,7 +34,7 @@ TEST(TokenizerLength, AMegabyteWithoutASpaceComesBackWhole) {
 }
 
 TEST(TokenizerLength, AMegabyteForLlamaComesBackWhole) {
-  const Tokenizer tokenizer(spm_prose_data(kTokens));
+  const Tokenizer tokenizer(spm_prose_data(kLengthTokens));
   expect_whole(tokenizer, Prose().text(kMegabyte), "prose");
   expect_whole(tokenizer, std::string(kMegabyte, 'e'), "one letter");
 }
