@@ -45,6 +45,7 @@ struct LayerLogView {
 // Where the device finds the experts of a layer while a step runs; all of it in memory it reads.
 struct LookupView {
   LayerId layer;
+  int part = 0;                             // of the layer's rows, where they come in several
   const uint32_t* step = nullptr;           // [1]: its number, from 1
   const int32_t* n_live = nullptr;          // [1]: as StepView has it
   const std::byte* const* table = nullptr;  // [n_experts]: slot (ExpertLayout), or null
@@ -69,8 +70,8 @@ class DeviceOps : public Ops {
                             const ExpertInputView& a, const RoutingView& routing) = 0;
   // The rows of what it found, and of the shared expert.
   virtual void compute_found(const ExpertsView& experts, const ExpertInputView& a) = 0;
-  // Waits for the host's rows, and adds all of them to x. An aborted wait is a fault of the stream,
-  // with the layer.
+  // Waits for the host's rows, and adds all of them to x. Where they do not come, x stays as it is,
+  // and the mailbox names the layer.
   virtual void add_found(const RoutingView& routing, RowsView x) = 0;
 
   // For steps too wide for that: what was routed, for the host to see. The rows of some pairs,

@@ -145,6 +145,14 @@ struct RoutingView {
   const int32_t* forced = nullptr;
 };
 
+inline RoutingView rows_from(RoutingView v, int64_t first) {
+  v.experts += first * v.n_used;
+  v.weights += first * v.n_used;
+  v.shared_weights += first;
+  if (v.forced) v.forced += first * v.n_used;
+  return v;
+}
+
 // The input of a layer's experts, in the formats their weights need: plain rows for F32, F16 and
 // BF16, int8 blocks of 32 with scales (the numeric contract, part A) for all others. A format
 // nobody needs is null.
@@ -156,6 +164,17 @@ struct ExpertInputView {
   float* d = nullptr;    // [n_rows, n_cols / 32]
   float* y = nullptr;    // [n_rows, n_cols / 32]
 };
+
+inline ExpertInputView some_rows(ExpertInputView v, int64_t first, int64_t n_rows) {
+  v.n_rows = n_rows;
+  if (v.f32) v.f32 += first * v.n_cols;
+  if (v.q) {
+    v.q += first * v.n_cols;
+    v.d += first * (v.n_cols / 32);
+    v.y += first * (v.n_cols / 32);
+  }
+  return v;
+}
 
 // The matrices of one expert.
 struct ExpertMatrices {

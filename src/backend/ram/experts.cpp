@@ -76,8 +76,9 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   layer_ = lookup.layer;
   has_shared_ = static_cast<bool>(experts.shared_gate);
   log_ = lookup.log.counts;
-  n_live_ = *lookup.n_live;
-  log_routing(routing, n_live_, lookup.log);
+  n_live_ = std::min<int64_t>(*lookup.n_live, a.n_rows);
+  if (lookup.part == 0) *log_ = {};
+  append_routing(routing, n_live_, lookup.log);
   take_table({lookup.table, static_cast<size_t>(experts.gate.n_mats)});
   hits_.clear(), link_.clear(), misses_.clear();
   for (int32_t slot = 0; slot < n_live_ * routing.n_used; ++slot) {
@@ -94,15 +95,16 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   for (const ExpertPair& pair : link_) {
     table_[static_cast<size_t>(pair.expert)] = layout.slot(lookup.host, pair.expert);
   }
-  log_->n_link = static_cast<int32_t>(link_.size());
-  log_->n_cpu = static_cast<int32_t>(misses_.size());
+  log_->n_link += static_cast<int32_t>(link_.size());
+  log_->n_cpu += static_cast<int32_t>(misses_.size());
 
   const uint64_t expert_bytes = layout.n_bytes;
   const double busy_until = device_.link_free_at();
-  log_->link_bytes =
+  const uint64_t link_bytes =
       static_cast<uint64_t>(count_experts(link_, experts.gate.n_mats)) * expert_bytes;
-  read_by_ = link_.empty() ? found_at_ : device_.cross_link(log_->link_bytes);
-  request_ = misses_.empty() ? 0 : mailbox_.post(lookup.layer, misses_, live(a));
+  log_->link_bytes += link_bytes;
+  read_by_ = link_.empty() ? found_at_ : device_.cross_link(link_bytes);
+  ask_host(request_number(*lookup.step, lookup.layer, lookup.part), live(a));
   answered_by_ = found_at_;
   if (misses_.empty()) return;
   // Whatever crosses the link meanwhile takes its bytes from the workers.
@@ -112,14 +114,26 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   const double copies = std::clamp(busy_until - found_at_, 0.0, work) * machine_.link_gbps * kGiga;
   answered_by_ +=
       machine_.handshake_us * kMicro + work +
-      machine_.copy_interference * (static_cast<double>(log_->link_bytes) + copies) / cpu_rate;
+      machine_.copy_interference * (static_cast<double>(link_bytes) + copies) / cpu_rate;
+}
+
+void RamKernels::ask_host(uint64_t number, const ExpertInputView& a) {
+  is_lost_ = !misses_.empty() && !post(mailbox_, number, misses_, a);
+  request_ = misses_.empty() || is_lost_ ? 0 : number;
 }
 
 void RamKernels::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
-  *log.counts = {.n_rows = static_cast<int32_t>(n_rows)};
+  *log.counts = {};
+  append_routing(routing, n_rows, log);
+}
+
+void RamKernels::append_routing(const RoutingView& routing, int64_t n_rows,
+                                const LayerLogView& log) {
+  RoutedExpert* const to = log.routed + int64_t{log.counts->n_rows} * routing.n_used;
   for (int64_t i = 0; i < n_rows * routing.n_used; ++i) {
-    log.routed[i] = {ExpertId(routing.experts[i]), routing.weights[i]};
+    to[i] = {ExpertId(routing.experts[i]), routing.weights[i]};
   }
+  log.counts->n_rows += static_cast<int32_t>(n_rows);
 }
 
 // Without padding.
@@ -147,7 +161,7 @@ void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView
   compute_own(found, hits_, a);
   const double before = device_.now();
   device_.stand_until(read_by_);
-  log_->stall_ns = nanoseconds(device_.now() - before);
+  log_->stall_ns += nanoseconds(device_.now() - before);
 }
 
 void RamKernels::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
@@ -183,26 +197,24 @@ void RamKernels::compute_own(const ExpertsView& experts, std::span<const ExpertP
 
 void RamKernels::add_found(const RoutingView& routing, RowsView x) {
   x.n_rows = n_live_;
-  if (request_ != 0) take_answer(x.n_cols);
+  if (is_lost_ || (request_ != 0 && !take_answer(x.n_cols))) return;
   experts_.combine(routing, rows_.get(0), has_shared_, x);
-  log_->ns = nanoseconds(device_.now() - found_at_);
+  log_->ns += nanoseconds(device_.now() - found_at_);
 }
 
-void RamKernels::take_answer(int64_t n_cols) {
+bool RamKernels::take_answer(int64_t n_cols) {
   const double before = device_.now();
-  if (!mailbox_.wait(request_)) {
-    throw Error(Errc::device, cat("layer ", layer_.value,
-                                  ": the wait for the CPU's experts was ended; they did not come "
-                                  "in time"));
-  }
+  if (!wait(mailbox_, request_)) return false;
   const bool is_virtual = machine_.clock == Clock::virtual_time;
   if (is_virtual) device_.stand_until(answered_by_);
-  log_->wait_ns = nanoseconds(device_.now() - before);
-  log_->cpu_ns = nanoseconds(is_virtual ? answered_by_ - found_at_ - machine_.handshake_us * kMicro
-                                        : mailbox_.answer_seconds());
+  log_->wait_ns += nanoseconds(device_.now() - before);
+  log_->cpu_ns += is_virtual
+                      ? nanoseconds(answered_by_ - found_at_ - machine_.handshake_us * kMicro)
+                      : mailbox_.head->answer_ns;
   for (const ExpertPair& pair : misses_) {
-    std::copy_n(mailbox_.answer(pair.slot), n_cols, rows_.get(0) + pair.slot * n_cols);
+    std::copy_n(mailbox_.answers + pair.slot * n_cols, n_cols, rows_.get(0) + pair.slot * n_cols);
   }
+  return true;
 }
 
 void RamKernels::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {

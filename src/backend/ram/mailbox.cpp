@@ -1,9 +1,10 @@
-// See backend/mailbox.h. The device's side as the RAM device needs it: kernels of other devices
-// read and write the same words and rows by their own means.
+// See backend/mailbox.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/mailbox.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <new>
 
 #include "base/check.h"
@@ -33,82 +34,116 @@ class Carver {
   uint64_t n_bytes_ = 0;
 };
 
+uint64_t load(uint64_t& word) { return std::atomic_ref(word).load(std::memory_order_acquire); }
+void store(uint64_t& word, uint64_t value) {
+  std::atomic_ref(word).store(value, std::memory_order_release);
+}
+
+// The first fault of a step says most: later layers wait for nobody.
+void write_fault(const MailboxView& mailbox, uint64_t number) {
+  uint64_t& fault = mailbox.words->fault;
+  if (step_of(load(fault)) != step_of(number)) store(fault, number);
+}
+
 }  // namespace
 
-Mailbox::Mailbox(Device& device, const MailboxShape& shape) : shape_(shape) {
+Mailbox::Mailbox(Device& device, const MailboxShape& shape) {
   const auto carve = [&](Carver carver) {
     const int64_t n_values = shape.max_rows * shape.n_cols;
-    words_ = carver.take<Words>(1);
-    head_ = carver.take<Head>(1);
-    pairs_ = carver.take<ExpertPair>(shape.max_pairs);
-    input_ = {.n_rows = shape.max_rows,
-              .n_cols = shape.n_cols,
-              .f32 = carver.take<float>(n_values),
-              .q = carver.take<int8_t>(n_values),
-              .d = carver.take<float>(n_values / 32),
-              .y = carver.take<float>(n_values / 32)};
-    answers_ = carver.take<float>(shape.max_pairs * shape.n_cols);
+    view_.shape = shape;
+    view_.words = carver.take<MailboxWords>(1);
+    view_.head = carver.take<MailboxHead>(1);
+    view_.pairs = carver.take<ExpertPair>(shape.max_pairs);
+    view_.input = {.n_rows = shape.max_rows,
+                   .n_cols = shape.n_cols,
+                   .f32 = carver.take<float>(n_values),
+                   .q = carver.take<int8_t>(n_values),
+                   .d = carver.take<float>(n_values / 32),
+                   .y = carver.take<float>(n_values / 32)};
+    view_.answers = carver.take<float>(shape.max_pairs * shape.n_cols);
     return carver.n_bytes();
   };
   memory_ = device.allocate(MemoryKind::mapped, carve(Carver(nullptr)));
   carve(Carver(memory_.data()));
-  new (words_) Words;
-  new (head_) Head;
+  new (view_.words) MailboxWords{};
+  new (view_.head) MailboxHead{};
 }
 
-uint32_t Mailbox::post(LayerId layer, std::span<const ExpertPair> pairs,
-                       const ExpertInputView& input) {
-  CHECK(std::ssize(pairs) <= shape_.max_pairs && input.n_rows <= shape_.max_rows);
-  CHECK(input.n_cols == shape_.n_cols);
-  const int64_t n_values = input.n_rows * input.n_cols;
-  *head_ = {std::ssize(pairs), input.n_rows, input.f32 != nullptr, input.q != nullptr, 0.0};
-  std::ranges::copy(pairs, pairs_);
-  if (input.f32) std::copy_n(input.f32, n_values, input_.f32);
-  if (input.q) {
-    std::copy_n(input.q, n_values, input_.q);
-    std::copy_n(input.d, n_values / 32, input_.d);
-    std::copy_n(input.y, n_values / 32, input_.y);
-  }
-  words().layer.store(layer.value, std::memory_order_relaxed);
-  uint32_t number = words().posted.load(std::memory_order_relaxed) + 1;
-  if (number == 0) number = 1;  // 0 means none
-  words().posted.store(number, std::memory_order_release);
-  return number;
+uint64_t Mailbox::open_number() const {
+  const uint64_t number = load(view_.words->posted);
+  const uint64_t answered = load(view_.words->answered);
+  return number == answered || answered == kAborted ? 0 : number;
 }
 
-bool Mailbox::wait(uint32_t number) const {
-  Patience patience;
-  while (words().answered.load(std::memory_order_acquire) != number) {
-    if (is_aborted()) return false;
-    patience.wait();
-  }
-  return true;
-}
-
-uint32_t Mailbox::open_number() const {
-  const uint32_t number = words().posted.load(std::memory_order_acquire);
-  return number == words().answered.load(std::memory_order_relaxed) ? 0 : number;
-}
+LayerId Mailbox::newest_layer() const { return layer_of(load(view_.words->posted)); }
 
 std::optional<Mailbox::Request> Mailbox::open_request() const {
-  const uint32_t number = open_number();
+  const uint64_t number = open_number();
   if (number == 0) return {};
-  Request request{number, newest_layer(), {pairs_, static_cast<size_t>(head_->n_pairs)}, input_};
-  request.input.n_rows = head_->n_rows;
-  if (!head_->has_f32) request.input.f32 = nullptr;
-  if (!head_->has_q) request.input.q = nullptr, request.input.d = request.input.y = nullptr;
+  const MailboxHead& head = *view_.head;
+  Request request{
+      number, layer_of(number), {view_.pairs, static_cast<size_t>(head.n_pairs)}, view_.input};
+  request.input.n_rows = head.n_rows;
+  if (!head.has_f32) request.input.f32 = nullptr;
+  if (!head.has_q) request.input.q = nullptr, request.input.d = request.input.y = nullptr;
   return request;
 }
 
-void Mailbox::answer_request(uint32_t number, double seconds) {
-  head_->answer_seconds = seconds;
-  words().answered.store(number, std::memory_order_release);
+void Mailbox::answer_request(uint64_t number, double seconds) {
+  view_.head->answer_ns = std::llround(seconds * 1e9);
+  const std::atomic_ref answered(view_.words->answered);
+  uint64_t before = answered.load(std::memory_order_relaxed);
+  while (before != kAborted &&
+         !answered.compare_exchange_weak(before, number, std::memory_order_release)) {
+  }
 }
 
-void Mailbox::resume() {
-  // What was open has been given up: nobody waits for it any more.
-  words().answered.store(words().posted.load(std::memory_order_acquire), std::memory_order_relaxed);
-  words().aborted.store(0, std::memory_order_release);
+void Mailbox::abort() { store(view_.words->answered, kAborted); }
+bool Mailbox::is_aborted() const { return load(view_.words->answered) == kAborted; }
+
+// What was open has been given up: nobody waits for it any more.
+void Mailbox::resume() { store(view_.words->answered, load(view_.words->posted)); }
+
+std::optional<LayerId> Mailbox::fault_in(uint32_t step) const {
+  const uint64_t fault = load(view_.words->fault);
+  if (fault == 0 || step_of(fault) != step) return {};
+  return layer_of(fault);
+}
+
+bool post(const MailboxView& mailbox, uint64_t number, std::span<const ExpertPair> pairs,
+          const ExpertInputView& input) {
+  if (load(mailbox.words->answered) == kAborted) {  // its workers may still read the last request
+    write_fault(mailbox, number);
+    return false;
+  }
+  const MailboxShape& shape = mailbox.shape;
+  CHECK(std::ssize(pairs) <= shape.max_pairs && input.n_rows <= shape.max_rows);
+  CHECK(input.n_cols == shape.n_cols);
+  const int64_t n_values = input.n_rows * input.n_cols;
+  *mailbox.head = {.n_pairs = static_cast<int32_t>(pairs.size()),
+                   .n_rows = static_cast<int32_t>(input.n_rows),
+                   .has_f32 = input.f32 != nullptr,
+                   .has_q = input.q != nullptr,
+                   .answer_ns = 0};
+  std::ranges::copy(pairs, mailbox.pairs);
+  if (input.f32) std::copy_n(input.f32, n_values, mailbox.input.f32);
+  if (input.q) {
+    std::copy_n(input.q, n_values, mailbox.input.q);
+    std::copy_n(input.d, n_values / 32, mailbox.input.d);
+    std::copy_n(input.y, n_values / 32, mailbox.input.y);
+  }
+  store(mailbox.words->posted, number);
+  return true;
+}
+
+bool wait(const MailboxView& mailbox, uint64_t number) {
+  for (Patience patience;; patience.wait()) {
+    const uint64_t answered = load(mailbox.words->answered);
+    if (answered == number) return true;
+    if (answered != kAborted) continue;
+    write_fault(mailbox, number);
+    return false;
+  }
 }
 
 }  // namespace sluice::backend

@@ -23,7 +23,7 @@ constexpr double kRamOpsPerByte = 25.0;
 
 class RamKernels {
  public:
-  RamKernels(RamDevice& device, ThreadPool& threads, Mailbox& mailbox)
+  RamKernels(RamDevice& device, ThreadPool& threads, const MailboxView& mailbox)
       : device_(device),
         machine_(device.options()),
         mailbox_(mailbox),
@@ -58,11 +58,13 @@ class RamKernels {
 
  private:
   const std::byte* staged(const LookupView& lookup, int32_t expert) const;
+  void append_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log);
   void take_table(std::span<const std::byte* const> table);
   void compute_own(const ExpertsView& experts, std::span<const ExpertPair> pairs,
                    const ExpertInputView& a);
   void divide_misses(const ExpertsView& experts, float link_share);
-  void take_answer(int64_t n_cols);
+  void ask_host(uint64_t number, const ExpertInputView& a);
+  bool take_answer(int64_t n_cols);
   ExpertInputView live(ExpertInputView a) const;
 
   // The device's work reads only its own memory.
@@ -75,7 +77,7 @@ class RamKernels {
 
   RamDevice& device_;
   const RamDeviceOptions& machine_;
-  Mailbox& mailbox_;
+  MailboxView mailbox_;
   std::unique_ptr<Ops> cpu_;
   cpu::Experts experts_;
   cpu::Scratch<float> rows_;  // by slot
@@ -88,7 +90,8 @@ class RamKernels {
   std::vector<const std::byte*> table_;  // by expert: where it was found
   std::vector<ExpertPair> hits_, link_, misses_;
   std::vector<char> used_;  // by expert
-  uint32_t request_ = 0;    // 0: none
+  uint64_t request_ = 0;    // 0: none
+  bool is_lost_ = false;    // the host does not answer any more
   double found_at_ = 0.0;
   double read_by_ = 0.0;      // what comes over the link
   double answered_by_ = 0.0;  // on the virtual clock

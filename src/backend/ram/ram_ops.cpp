@@ -79,7 +79,7 @@ void RamOps::add_pairs(const ExpertsView& experts, const RoutingView& routing, R
 }
 
 std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, Stream& stream, ThreadPool& threads,
-                                        Mailbox& mailbox) {
+                                        const MailboxView& mailbox) {
   return std::make_unique<RamOps>(device, static_cast<RamStream&>(stream), threads, mailbox);
 }
 

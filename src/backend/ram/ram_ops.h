@@ -10,7 +10,7 @@ namespace sluice::backend {
 
 class RamOps final : public DeviceOps {
  public:
-  RamOps(RamDevice& device, RamStream& stream, ThreadPool& threads, Mailbox& mailbox)
+  RamOps(RamDevice& device, RamStream& stream, ThreadPool& threads, const MailboxView& mailbox)
       : device_(device), stream_(stream), kernels_(device, threads, mailbox) {}
 
   Buffer allocate(uint64_t n_bytes) override;
@@ -50,6 +50,6 @@ class RamOps final : public DeviceOps {
 // On a stream of the device; `threads` are the device's. All outlive the result, which outlives the
 // stream's work.
 std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, Stream& stream, ThreadPool& threads,
-                                        Mailbox& mailbox);
+                                        const MailboxView& mailbox);
 
 }  // namespace sluice::backend

@@ -18,14 +18,16 @@ backend::ExpertsView experts_of(const ExpertParts& p, LayerId layer) {
 
 void WholeExperts::run(LayerId layer, const backend::ExpertInputView& a,
                        const backend::RoutingView& routing, backend::RowsView x) {
-  find(layer, a, routing, x);
+  find(layer, a, routing);
+  foresee(layer, x);
   p_.ops.compute_found(experts_of(p_, layer), a);
   p_.ops.add_found(routing, x);
 }
 
 void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
-                        const backend::RoutingView& routing, backend::RowsView x) {
+                        const backend::RoutingView& routing, int part) {
   const backend::LookupView lookup{.layer = layer,
+                                   .part = part,
                                    .step = p_.step,
                                    .n_live = p_.n_live,
                                    .table = p_.slots.table(layer),
@@ -34,6 +36,9 @@ void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
                                    .link_share = p_.link_share,
                                    .log = log_.view(layer)};
   p_.ops.find_experts(experts_of(p_, layer), lookup, a, routing);
+}
+
+void WholeExperts::foresee(LayerId layer, backend::ConstRowsView x) {
   if (!p_.staging.is_on()) return;
   p_.staging.foresee(p_.ops, layer, x);
   p_.main.call([this, layer] {
@@ -41,17 +46,24 @@ void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
   });
 }
 
+// As many rows at a time as the mailbox holds.
 void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,
                            const backend::RoutingView& routing, backend::RowsView x) {
-  whole_.find(layer, a, routing, x);
-  p_.ops.compute_found(experts_of(p_, layer), a);
-  p_.main.finish();
-  for (Patience patience; p_.mailbox.open_number() != 0; patience.wait()) {
+  const int64_t at_once = p_.mailbox.view().shape.max_rows;
+  for (int part = 0; part * at_once < a.n_rows; ++part) {
+    const int64_t first = part * at_once;
+    const int64_t n_rows = std::min(at_once, a.n_rows - first);
+    const backend::RoutingView some = backend::rows_from(routing, first);
+    whole_.find(layer, backend::some_rows(a, first, n_rows), some, part);
+    if (n_rows == a.n_rows) whole_.foresee(layer, x);
+    p_.ops.compute_found(experts_of(p_, layer), backend::some_rows(a, first, n_rows));
+    p_.main.finish();
+    for (Patience patience; p_.mailbox.open_number() != 0;) patience.wait();
     if (p_.mailbox.is_aborted()) {
       throw Error(Errc::device, cat("layer ", layer.value, ": the CPU's experts did not come"));
     }
+    p_.ops.add_found(some, {x.row(first), n_rows, x.n_cols});
   }
-  p_.ops.add_found(routing, x);
 }
 
 StreamedExperts::StreamedExperts(const ExpertParts& parts, backend::Device& device, RoutingLog& log,

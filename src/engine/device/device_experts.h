@@ -44,9 +44,11 @@ class WholeExperts final : public model::ExpertRunner {
   void run(LayerId layer, const backend::ExpertInputView& a, const backend::RoutingView& routing,
            backend::RowsView x) override;
 
-  // Its first half, up to what is computed.
+  // What stands before the computing: the lookup, of all rows or a part of them; and what a later
+  // layer will ask for.
   void find(LayerId layer, const backend::ExpertInputView& a, const backend::RoutingView& routing,
-            backend::RowsView x);
+            int part = 0);
+  void foresee(LayerId layer, backend::ConstRowsView x);
 
  private:
   const ExpertParts& p_;

@@ -37,6 +37,13 @@ StepBlock::Shape block_shape(const model::Model& model, const policy::Workload& 
           .table_size = int64_t{kv.n_sequences} * n_pages};
 }
 
+backend::MailboxShape mailbox_shape(const model::Config& config, int max_rows) {
+  const int n_rows = std::min(max_rows, kMailboxRows);
+  return {.max_rows = n_rows,
+          .max_pairs = int64_t{n_rows} * config.n_experts_used,
+          .n_cols = config.d_model};
+}
+
 uint64_t floats(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
 
 }  // namespace
@@ -81,9 +88,7 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       options_(options),
       price_(policy::price(shape, options.work, options.place)),
       device_threads_(options.n_device_threads),
-      mailbox_(device, {.max_rows = max_rows(),
-                        .max_pairs = int64_t{max_rows()} * model_.config().n_experts_used,
-                        .n_cols = model_.config().d_model}),
+      mailbox_(device, mailbox_shape(model_.config(), max_rows())),
       logits_out_(device.allocate(
           backend::MemoryKind::mapped,
           floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model_.config().n_vocab))),
@@ -128,7 +133,7 @@ void ExpertRuntime::make_host_part(ThreadPool& threads) {
 }
 
 void ExpertRuntime::make_device_part() {
-  ops_ = backend::make_ram_ops(device_, *main_, device_threads_, mailbox_);
+  ops_ = backend::make_ram_ops(device_, *main_, device_threads_, mailbox_.view());
   kv_ = std::make_unique<KvCache>(kv_memory_.allocator(), model_.config(),
                                   kv_options(options_.work, options_.place.n_gpu_layers));
   kv_layers_.resize(model_.layers().size());
@@ -321,10 +326,19 @@ void ExpertRuntime::run_device_layers(const StepListener& listener) {
 
 void ExpertRuntime::run_whole(const StepListener& listener) {
   main_->replay(recording());
-  main_->finish();
+  finish_work();
   const int n_layers = model_.config().n_layers;
   if (listener.on_layer) listener.on_layer(n_layers, n_layers);
   give_logits(rows_.logit_rows(), listener.on_logits);
+}
+
+void ExpertRuntime::finish_work() {
+  main_->finish();
+  if (const auto layer = mailbox_.fault_in(log_.step())) {
+    throw Error(Errc::device, cat("layer ", layer->value,
+                                  ": the wait for the CPU's experts was ended; they did not come "
+                                  "in time"));
+  }
 }
 
 // The model's forward runs once for each width.
@@ -347,7 +361,7 @@ void ExpertRuntime::run_by_host(const StepListener& listener) {
   model::Step step =
       begin_device_step(is_narrow ? static_cast<model::ExpertRunner&>(*segmented_) : *streamed_);
   forward(step, listener.on_layer);
-  main_->finish();
+  finish_work();
   // What was computed from experts that did not come is worth nothing.
   if (!is_narrow && mend_copies()) throw Error(Errc::device, copies_.last_fault());
   const std::span<const int32_t> wanted = rows_.logit_rows();

@@ -22,6 +22,11 @@ namespace sluice::engine {
 // The widest step that is one submission.
 constexpr int kNarrowRows = 16;
 
+// A wider step's rows, where the CPU computes its experts, go through the mailbox so many at a
+// time: its rows are pinned memory. Fewer would read the experts' weights more often than they
+// compute.
+constexpr int kMailboxRows = 128;
+
 enum class StepCut {
   whole,      // a step is one submission
   segmented,  // cut in every layer
@@ -114,6 +119,7 @@ class ExpertRuntime final : public StepDriver {
   void forward(model::Step& step, const OnLayer& on_layer);
   void run_device_layers(const StepListener& listener);
   void run_whole(const StepListener& listener);
+  void finish_work();
   const backend::Recording& recording();
   void run_by_host(const StepListener& listener);
   void copy_logits(const model::Step& step);

@@ -134,11 +134,11 @@ void MissWorker::answer(const backend::Mailbox::Request& request) {
 void MissWorker::watch() {
   const auto tick = std::max(options_.deadline / 8, std::chrono::milliseconds(1));
   while (wait_for_step()) {
-    uint32_t number = 0;
+    uint64_t number = 0;
     auto since = options_.now();
     std::unique_lock lock(mutex_);
     while (in_step_ && !changed_.wait_for(lock, tick, [&] { return !in_step_; })) {
-      const uint32_t open = mailbox_.open_number();
+      const uint64_t open = mailbox_.open_number();
       if (open == 0 || open != number) {
         number = open;
         since = options_.now();

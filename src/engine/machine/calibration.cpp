@@ -292,7 +292,7 @@ void Calibration::measure_device() {
   for (const ChosenExperts& choice : choices) n_bytes += choice.n_bytes();
   backend::Mailbox mailbox(device_, mailbox_shape());
   ThreadPool device_threads(ExpertRuntimeOptions{}.n_device_threads);
-  const auto ops = backend::make_ram_ops(device_, *stream, device_threads, mailbox);
+  const auto ops = backend::make_ram_ops(device_, *stream, device_threads, mailbox.view());
   std::vector<double> speeds;
   repeat_for(share / 2, [&] {
     const double seconds = seconds_of([&] {
@@ -313,13 +313,16 @@ void Calibration::measure_handshake() {
   MissWorker worker(model_, threads_, mailbox);
   std::vector<double> extra;
   bool is_answered = true;
+  uint32_t n_asked = 0;
   worker.begin_step();
   repeat_for(share, [&] {
     const ChosenExperts choice = choose(1);
     compute(choice);
     const double alone = seconds_of([&] { compute(choice); });
     const double asked = seconds_of([&] {
-      is_answered = is_answered && mailbox.wait(mailbox.post(choice.layer, choice.pairs, input_));
+      const uint64_t number = backend::request_number(++n_asked, choice.layer);
+      is_answered = is_answered && post(mailbox.view(), number, choice.pairs, input_) &&
+                    wait(mailbox.view(), number);
     });
     extra.push_back(asked - alone);
   });

@@ -23,9 +23,11 @@ struct MissWorkerTest : testing::Test {
   ThreadPool threads{1};
   ExpertInput input{Rows::random(1, 64, 5)};
 
-  uint32_t post(int layer) {
+  uint64_t ask(int layer) {
     const std::vector<backend::ExpertPair> pairs = {{1, 0, 0}};
-    return mailbox.post(LayerId(layer), pairs, input.view());
+    const uint64_t number = backend::request_number(1, LayerId(layer));
+    EXPECT_TRUE(post(mailbox.view(), number, pairs, input.view()));
+    return number;
   }
 };
 
@@ -33,12 +35,12 @@ TEST_F(MissWorkerTest, ARequestThatAFailedStepLeftIsNotOpenInTheNext) {
   std::atomic<uint32_t> n_seen = 0;
   MissWorker worker(*model, threads, mailbox,
                     {.deadline = 60s, .before_answer = [&](const auto&) { ++n_seen; }});
-  post(0);  // by a step that fails before anybody has looked
+  ask(0);  // by a step that fails before anybody has looked
   worker.abort_step();
   EXPECT_EQ(worker.end_step(), "");
   EXPECT_EQ(mailbox.open_number(), 0u);
   worker.begin_step();
-  EXPECT_TRUE(mailbox.wait(post(1)));
+  EXPECT_TRUE(wait(mailbox.view(), ask(1)));
   worker.end_step();
   EXPECT_EQ(n_seen, 1u);
 }
@@ -51,7 +53,7 @@ TEST_F(MissWorkerTest, AFailedStepEndsOnlyWhenItsRequestIsReadByNobody) {
                                                  has_let_go = true;
                                                }});
   worker.begin_step();
-  post(0);
+  ask(0);
   held.wait_until_it_stands();
   std::atomic<bool> is_ending = false, had_let_go = false;
   std::thread step([&] {
@@ -67,7 +69,7 @@ TEST_F(MissWorkerTest, AFailedStepEndsOnlyWhenItsRequestIsReadByNobody) {
   EXPECT_TRUE(had_let_go);
   EXPECT_EQ(mailbox.open_number(), 0u);
   worker.begin_step();
-  EXPECT_TRUE(mailbox.wait(post(1)));
+  EXPECT_TRUE(wait(mailbox.view(), ask(1)));
   worker.end_step();
 }
 

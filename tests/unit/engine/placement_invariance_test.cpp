@@ -169,6 +169,24 @@ TEST(PlacementInvariance, HoldsForPrompts) {
   }
 }
 
+// Where the CPU computes what is missing, rows go through the mailbox in three parts.
+TEST(PlacementInvariance, HoldsForPromptsWiderThanTheMailbox) {
+  constexpr int kRows = 2 * kMailboxRows + 44;
+  const std::vector<TokenId> tokens = text(kRows + 9);
+  for (const char* mix : {"F32", "Q4_K_M"}) {
+    const OpenModel model = many_experts("qwen2moe", mix);
+    const Logits expected = run_alone(
+        *model, tokens, 64, {.kv = {.n_sequences = 1, .n_ctx = kRows + 9, .page_tokens = 64}});
+    Place place{.share = 0.3, .n_ctx = kRows + 9, .max_rows = kRows};
+    place.device.link_gbps = 0.3;
+    place.device.cpu_gbps = 10.0;
+    place.staging = eager_staging();
+    Placed placed(model, place);
+    expect_same_bits(expected, placed.run(tokens, kRows), mix);
+    EXPECT_EQ(placed.runtime.stats().streamed_bytes, 0u);
+  }
+}
+
 // Buffers with room for one to four experts in each half, and ten missing: every half is used again
 // and again, before what it held was computed or after. On a link that is faster than the work, and
 // on one whose copies come late.
