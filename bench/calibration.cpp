@@ -8,6 +8,7 @@
 
 #include <cstdio>
 
+#include "backend/ram/ram_device.h"
 #include "base/machine_fingerprint.h"
 #include "base/units.h"
 #include "base/wall_clock.h"

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/ram/ram_device.h"
 #include "base/error.h"
 #include "base/machine_fingerprint.h"
 #include "engine/device/expert_runtime.h"

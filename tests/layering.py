@@ -64,6 +64,8 @@ def broken_rule(path, quote, target):
         return f"model is math alone: it sees no {seen}"
     if folder == "model" and seen == "backend" and target.count("/") > 1:
         return "model sees of backend only the headers directly in src/backend"
+    if folder == "engine" and target.startswith(("backend/ram/", "backend/cuda/")):
+        return "engine knows no device by name: it sees of backend the seam and cpu"
     if folder == "server" and seen == "engine" and target != "engine/engine.h":
         return "server sees of engine only engine/engine.h"
     return None
@@ -112,6 +114,8 @@ FORBIDDEN = [
     ("src/model/f.h", '#include "model_file/synth.h"'),
     ("src/model_file/a.h", '#include "engine/session.h"'),
     ("src/engine/c.h", '#include "chat/answer.h"'),
+    ("src/engine/device/d.cpp", '#include "backend/ram/ram_device.h"'),
+    ("src/engine/machine/e.cpp", '#include "backend/cuda/attend.h"'),
     ("src/chat/a.h", '#include "cli/run/answer_printer.h"'),
     ("src/chat/b.h", '#include "engine/step/stepper.h"'),
     ("src/chat/c.h", '#include "policy/plan/planner.h"'),

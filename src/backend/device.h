@@ -13,6 +13,9 @@
 
 namespace sluice::backend {
 
+class DeviceOps;
+struct MailboxView;
+
 enum class MemoryKind {
   device,  // where the device's work reads fastest; the host never touches it
   pinned,  // host memory from which copies run at the link's full speed
@@ -90,6 +93,14 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream(std::string name) = 0;  // named in errors
   virtual std::unique_ptr<Event> make_event() = 0;
 
+  // Operations (device_ops.h) of a stream, which ask the host through that mailbox. `scratch` is
+  // device memory that is theirs, as the planner prices it. All outlive the result, which outlives
+  // the stream's work.
+  virtual std::unique_ptr<DeviceOps> make_ops(Stream& stream, const MailboxView& mailbox,
+                                              std::span<std::byte> scratch) = 0;
+
+  // Seconds on the clock in use: the wall's, or a virtual one up to when the host has waited.
+  virtual double now() const = 0;
   // On a virtual clock: the host has worked for so long before it goes on. Elsewhere time passes by
   // itself.
   virtual void host_worked(double seconds) = 0;

@@ -18,6 +18,12 @@ constexpr double kMicro = 1e-6;
 
 int64_t nanoseconds(double seconds) { return std::llround(seconds * kGiga); }
 
+int64_t n_slots(std::span<const ExpertPair> pairs) {
+  int64_t n = 0;
+  for (const ExpertPair& pair : pairs) n = std::max<int64_t>(n, pair.slot + 1);
+  return n;
+}
+
 }  // namespace
 
 void RamKernels::experts(const ExpertsView& experts, const ExpertInputView& a,
@@ -29,6 +35,12 @@ void RamKernels::experts(const ExpertsView& experts, const ExpertInputView& a,
   }
   compute_pairs(experts, hits_, a);
   add_pairs(experts, routing, x);
+}
+
+// The experts' output, by slot.
+float* RamKernels::rows(int64_t n_slots, int64_t n_cols) const {
+  CHECK(static_cast<uint64_t>(n_slots * n_cols) * sizeof(float) <= scratch_.size());
+  return reinterpret_cast<float*>(host_address(scratch_.data()));
 }
 
 const std::byte* RamKernels::staged(const LookupView& lookup, int32_t expert) const {
@@ -150,13 +162,12 @@ void RamKernels::foresee(const uint32_t* wanted, ConstRowsView x, const NormView
 
 void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView& padded) {
   const ExpertInputView a = live(padded);
-  rows_.get((std::ssize(hits_) + std::ssize(link_) + std::ssize(misses_)) * a.n_cols);
   ExpertsView found = experts;
   found.table = table_.data();
   if (!link_.empty()) {
     ExpertsView routed = found;
     routed.shared_gate = {};
-    experts_.compute(routed, link_, a, rows_.get(0));
+    experts_.compute(routed, link_, a, rows(n_slots(link_), a.n_cols));
   }
   compute_own(found, hits_, a);
   const double before = device_.now();
@@ -184,21 +195,19 @@ void RamKernels::compute_own(const ExpertsView& experts, std::span<const ExpertP
     const ExpertLayout layout(experts);
     CHECK(device_.owns({experts.table[pair.expert], layout.n_bytes}));
   }
-  int64_t n_slots = 0;
-  for (const ExpertPair& pair : pairs) n_slots = std::max<int64_t>(n_slots, pair.slot + 1);
   RamDevice::spend(seconds_of(pairs, experts));
   if (experts.shared_gate) {
     for (const WeightView* w : {&experts.shared_gate, &experts.shared_up, &experts.shared_down}) {
       read(*w, a.n_rows);
     }
   }
-  experts_.compute(experts, pairs, a, rows_.get(n_slots * a.n_cols));
+  experts_.compute(experts, pairs, a, rows(n_slots(pairs), a.n_cols));
 }
 
 void RamKernels::add_found(const RoutingView& routing, RowsView x) {
   x.n_rows = n_live_;
   if (is_lost_ || (request_ != 0 && !take_answer(x.n_cols))) return;
-  experts_.combine(routing, rows_.get(0), has_shared_, x);
+  experts_.combine(routing, rows(x.n_rows * routing.n_used, x.n_cols), has_shared_, x);
   log_->ns += nanoseconds(device_.now() - found_at_);
 }
 
@@ -212,13 +221,15 @@ bool RamKernels::take_answer(int64_t n_cols) {
                       ? nanoseconds(answered_by_ - found_at_ - machine_.handshake_us * kMicro)
                       : mailbox_.head->answer_ns;
   for (const ExpertPair& pair : misses_) {
-    std::copy_n(mailbox_.answers + pair.slot * n_cols, n_cols, rows_.get(0) + pair.slot * n_cols);
+    std::copy_n(mailbox_.answers + pair.slot * n_cols, n_cols,
+                rows(pair.slot + 1, n_cols) + pair.slot * n_cols);
   }
   return true;
 }
 
 void RamKernels::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
-  experts_.combine(routing, rows_.get(0), static_cast<bool>(experts.shared_gate), x);
+  experts_.combine(routing, rows(x.n_rows * routing.n_used, x.n_cols),
+                   static_cast<bool>(experts.shared_gate), x);
 }
 
 }  // namespace sluice::backend

@@ -6,6 +6,7 @@
 
 #include "backend/cpu/host_memory.h"
 #include "backend/ram/ram_address.h"
+#include "backend/ram/ram_ops.h"
 #include "backend/ram/ram_stream.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -111,6 +112,11 @@ std::unique_ptr<Stream> RamDevice::make_stream(std::string name) {
 
 std::unique_ptr<Event> RamDevice::make_event() { return std::make_unique<RamEvent>(shared_); }
 
+std::unique_ptr<DeviceOps> RamDevice::make_ops(Stream& stream, const MailboxView& mailbox,
+                                               std::span<std::byte> scratch) {
+  return std::make_unique<RamOps>(*this, static_cast<RamStream&>(stream), mailbox, scratch);
+}
+
 void RamDevice::host_worked(double seconds) {
   const std::lock_guard lock(shared_->mutex);
   shared_->host_seconds += seconds;
@@ -136,6 +142,10 @@ double RamDevice::link_free_at() const {
 
 double RamDevice::seconds(const Stream& stream) {
   return static_cast<const RamStream&>(stream).seconds();
+}
+
+std::unique_ptr<Device> make_ram_device(RamDeviceOptions options) {
+  return std::make_unique<RamDevice>(std::move(options));
 }
 
 }  // namespace sluice::backend

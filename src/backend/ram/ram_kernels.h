@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "backend/cpu/experts.h"
-#include "backend/cpu/scratch.h"
 #include "backend/device_ops.h"
 #include "backend/mailbox.h"
 #include "backend/ram/ram_device.h"
@@ -23,12 +22,14 @@ constexpr double kRamOpsPerByte = 25.0;
 
 class RamKernels {
  public:
-  RamKernels(RamDevice& device, ThreadPool& threads, const MailboxView& mailbox)
+  RamKernels(RamDevice& device, const MailboxView& mailbox, std::span<std::byte> scratch)
       : device_(device),
         machine_(device.options()),
+        threads_(machine_.n_threads),
         mailbox_(mailbox),
-        cpu_(make_cpu_ops(threads)),
-        experts_(threads, cpu::best_kernels()) {}
+        cpu_(make_cpu_ops(threads_)),
+        experts_(threads_, cpu::best_kernels()),
+        scratch_(scratch) {}
 
   // Those of the CPU, whose time is that of the described machine.
   void embed(const WeightView& table, const StepView& step, RowsView x);
@@ -58,6 +59,7 @@ class RamKernels {
 
  private:
   const std::byte* staged(const LookupView& lookup, int32_t expert) const;
+  float* rows(int64_t n_slots, int64_t n_cols) const;
   void append_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log);
   void take_table(std::span<const std::byte* const> table);
   void compute_own(const ExpertsView& experts, std::span<const ExpertPair> pairs,
@@ -77,10 +79,11 @@ class RamKernels {
 
   RamDevice& device_;
   const RamDeviceOptions& machine_;
+  ThreadPool threads_;
   MailboxView mailbox_;
   std::unique_ptr<Ops> cpu_;
   cpu::Experts experts_;
-  cpu::Scratch<float> rows_;  // by slot
+  std::span<std::byte> scratch_;
 
   // Of the layer whose experts were found last.
   LayerLog* log_ = nullptr;

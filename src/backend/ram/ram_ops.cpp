@@ -78,9 +78,4 @@ void RamOps::add_pairs(const ExpertsView& experts, const RoutingView& routing, R
   enqueue(&RamKernels::add_pairs, experts, routing, x);
 }
 
-std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, Stream& stream, ThreadPool& threads,
-                                        const MailboxView& mailbox) {
-  return std::make_unique<RamOps>(device, static_cast<RamStream&>(stream), threads, mailbox);
-}
-
 }  // namespace sluice::backend

@@ -10,8 +10,9 @@ namespace sluice::backend {
 
 class RamOps final : public DeviceOps {
  public:
-  RamOps(RamDevice& device, RamStream& stream, ThreadPool& threads, const MailboxView& mailbox)
-      : device_(device), stream_(stream), kernels_(device, threads, mailbox) {}
+  RamOps(RamDevice& device, RamStream& stream, const MailboxView& mailbox,
+         std::span<std::byte> scratch)
+      : device_(device), stream_(stream), kernels_(device, mailbox, scratch) {}
 
   Buffer allocate(uint64_t n_bytes) override;
   void embed(const WeightView& table, const StepView& step, RowsView x) override;
@@ -46,10 +47,5 @@ class RamOps final : public DeviceOps {
   RamStream& stream_;
   RamKernels kernels_;
 };
-
-// On a stream of the device; `threads` are the device's. All outlive the result, which outlives the
-// stream's work.
-std::unique_ptr<DeviceOps> make_ram_ops(RamDevice& device, Stream& stream, ThreadPool& threads,
-                                        const MailboxView& mailbox);
 
 }  // namespace sluice::backend

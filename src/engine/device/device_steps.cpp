@@ -102,7 +102,8 @@ class DeviceSteps final : public StepDriver {
 
   DeviceRequest request_;
   PlacementInfo info_;
-  backend::RamDevice device_;
+  std::unique_ptr<backend::Device> device_;
+  uint64_t free_before_;       // of its memory
   RegisteredExperts experts_;  // once for all trials and the driver
   SessionPlan session_;
   std::unique_ptr<StepDriver> driver_;
@@ -112,9 +113,10 @@ class DeviceSteps final : public StepDriver {
 
 DeviceSteps::DeviceSteps(DeviceRequest request)
     : request_(std::move(request)),
-      device_(watched(device_options(wishes().sim, described_machine(wishes(), n_threads(), 0)),
-                      request_)),
-      experts_(request_.model, device_) {
+      device_(backend::make_ram_device(watched(
+          device_options(wishes().sim, described_machine(wishes(), n_threads(), 0)), request_))),
+      free_before_(device_->free_bytes()),
+      experts_(request_.model, *device_) {
   measure_and_plan();
   driver_ = make_driver(plan(), request_.reroute);
   if (plan().n_gpu_layers > 0) runtime_ = static_cast<ExpertRuntime*>(driver_.get());
@@ -138,9 +140,9 @@ void DeviceSteps::measure_and_plan() {
     std::string warning;
     record = MachineRecord::load(path, &warning);
     warn(warning);
-    if (!record.device(device_.name(), n_threads())) {
-      record.add(DeviceRates{device_.name(), n_threads(),
-                             calibrate(request_.model, device_, request_.threads)});
+    if (!record.device(device_->name(), n_threads())) {
+      record.add(DeviceRates{device_->name(), n_threads(),
+                             calibrate(request_.model, *device_, request_.threads)});
       warn(keep_measured(path, record.devices.back()));
     }
   }
@@ -179,7 +181,7 @@ std::unique_ptr<StepDriver> DeviceSteps::make_driver(const policy::Plan& plan,
                                                      RouteOverride reroute) {
   const policy::ModelShape& shape = session_.shape;
   if (plan.n_gpu_layers > 0) {
-    return std::make_unique<ExpertRuntime>(experts_, shape, device_, request_.threads,
+    return std::make_unique<ExpertRuntime>(experts_, shape, *device_, request_.threads,
                                            wished_options(plan, std::move(reroute)));
   }
   auto stepper =
@@ -198,14 +200,14 @@ std::unique_ptr<StepDriver> DeviceSteps::make_driver(const policy::Plan& plan,
 void DeviceSteps::fill_info() {
   const policy::Plan& plan = this->plan();
   const policy::Forecast& forecast = plan.forecast();
-  info_.device = device_.name();
+  info_.device = device_->name();
   info_.mode = policy::mode_name(plan.mode);
   info_.mode_key = policy::mode_key(plan.mode);
   info_.reason = plan.reason;
   info_.n_gpu_layers = plan.n_gpu_layers;
   info_.n_slots = forecast.n_slots;
   for (const policy::LayerShape& layer : session_.shape.layers) info_.n_experts += layer.n_experts;
-  info_.vram_bytes = device_.options().n_bytes - device_.free_bytes();
+  info_.vram_bytes = free_before_ - device_->free_bytes();
   info_.predicted_decode = forecast.speed.decode;
   info_.predicted_prefill = forecast.speed.prefill;
   info_.locality = session_.locality_source;
@@ -243,7 +245,7 @@ ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
   // was nothing to gain (bench/results/expert_stream.md).
   const bool pays = plan.mode == policy::Mode::expert_cache && o.place.link_share == 0.0;
   o.staging.enabled = d.prefetch == Choice::on || (d.prefetch == Choice::automatic && pays);
-  o.staging.delay_us = device_.options().delay_us;
+  o.staging.delay_us = d.sim.delay_us;
   o.reroute = std::move(reroute);
   o.profile = session_.profile ? &*session_.profile : nullptr;
   o.progress = request_.options.progress;
@@ -270,6 +272,7 @@ ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::Mod
                .copy_cost = hardware.copy_interference};
   o.link_gbps = hardware.link_gbps;
   o.cpu_gbps = hardware.cpu_gbps;
+  o.handshake_us = hardware.handshake_us;
   return o;
 }
 

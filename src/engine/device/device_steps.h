@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "backend/ram_device_options.h"
 #include "engine/device/expert_runtime.h"
 #include "gguf/model_file.h"
 #include "policy/plan/planner.h"

@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "backend/cpu/host_memory.h"
-#include "backend/ram/ram_ops.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "policy/plan/pricing_speed.h"
@@ -79,7 +78,7 @@ double host_seconds(const policy::ModelShape& shape, const policy::Workload& wor
 }
 
 ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShape& shape,
-                             backend::RamDevice& device, ThreadPool& host_threads,
+                             backend::Device& device, ThreadPool& host_threads,
                              const ExpertRuntimeOptions& options)
     : model_(experts.model()),
       shape_(shape),
@@ -87,7 +86,6 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       host_threads_(host_threads),
       options_(options),
       price_(policy::price(shape, options.work, options.place)),
-      device_threads_(options.n_device_threads),
       mailbox_(device, mailbox_shape(model_.config(), max_rows())),
       logits_out_(device.allocate(
           backend::MemoryKind::mapped,
@@ -133,7 +131,8 @@ void ExpertRuntime::make_host_part(ThreadPool& threads) {
 }
 
 void ExpertRuntime::make_device_part() {
-  ops_ = backend::make_ram_ops(device_, *main_, device_threads_, mailbox_.view());
+  const uint64_t n_scratch = policy::expert_row_bytes(shape_, max_rows());
+  ops_ = device_.make_ops(*main_, mailbox_.view(), std::span(scratch_.take(n_scratch), n_scratch));
   kv_ = std::make_unique<KvCache>(kv_memory_.allocator(), model_.config(),
                                   kv_options(options_.work, options_.place.n_gpu_layers));
   kv_layers_.resize(model_.layers().size());
@@ -286,10 +285,9 @@ void ExpertRuntime::run_host_layers(const OnLayer& on_layer) {
 
 // On the virtual clock: as the described CPU would have needed, and the row to cross over.
 void ExpertRuntime::spend_host_time() {
-  const auto& machine = device_.options();
-  device_.host_worked(machine.handshake_us * 1e-6 + host_seconds(shape_, options_.work,
-                                                                 n_host_layers(), rows_.size(),
-                                                                 machine.cpu_gbps));
+  device_.host_worked(options_.handshake_us * 1e-6 + host_seconds(shape_, options_.work,
+                                                                  n_host_layers(), rows_.size(),
+                                                                  options_.cpu_gbps));
 }
 
 // Whether the step under way is one submission, which is replayed.
@@ -409,15 +407,12 @@ std::span<const policy::Move> ExpertRuntime::learn(policy::Phase phase) {
 
 // By what the link and the CPU would need for them.
 bool ExpertRuntime::prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const {
-  const backend::RamDeviceOptions& described = device_.options();
-  const double link = options_.link_gbps > 0.0 ? options_.link_gbps : described.link_gbps;
-  const double cpu = options_.cpu_gbps > 0.0 ? options_.cpu_gbps : described.cpu_gbps;
   const policy::LayerShape& l = shape_.layers[static_cast<size_t>(layer.value)];
   const auto bytes = static_cast<double>(n_bytes);
   const double n_ops = 2.0 * static_cast<double>(l.expert_elems) * static_cast<double>(n_pairs);
-  const double by_cpu =
-      std::max(bytes / (cpu * 1e9), n_ops / (host_threads_.n_threads() * policy::kCpuCoreOps));
-  return bytes / (link * 1e9) <= by_cpu;
+  const double by_cpu = std::max(bytes / (options_.cpu_gbps * 1e9),
+                                 n_ops / (host_threads_.n_threads() * policy::kCpuCoreOps));
+  return bytes / (options_.link_gbps * 1e9) <= by_cpu;
 }
 
 void ExpertRuntime::add_to_stats(int layer) {

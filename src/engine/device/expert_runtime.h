@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 
-#include "backend/ram/ram_device.h"
 #include "engine/device/device_experts.h"
 #include "engine/device/device_trunk.h"
 #include "engine/device/miss_worker.h"
@@ -39,9 +38,9 @@ struct ExpertRuntimeOptions {
   uint64_t hidden_bytes = std::numeric_limits<uint64_t>::max();  // as ExpertCache::end_step
   StepCut cut = StepCut::whole;
   StagingOptions staging;
-  double link_gbps = 0.0;  // as measured, to choose between link and CPU for a prompt; 0: as the
-  double cpu_gbps = 0.0;   // device was described
-  int n_device_threads = 1;
+  double link_gbps = 0.0;  // as measured or described: to choose between link and CPU for a prompt
+  double cpu_gbps = 0.0;
+  double handshake_us = 0.0;
   uint64_t stream_bytes = 0;  // of a prompt's two buffers, where less than is priced; 0: all of it
   ExpertCopyOptions copies;
   MissWorkerOptions misses;
@@ -63,7 +62,7 @@ class ExpertRuntime final : public StepDriver {
   // one layer is the device's. Throws Errc::out_of_memory where the device is smaller than the
   // plan.
   ExpertRuntime(RegisteredExperts& experts, const policy::ModelShape& shape,
-                backend::RamDevice& device, ThreadPool& host_threads,
+                backend::Device& device, ThreadPool& host_threads,
                 const ExpertRuntimeOptions& options);
   ~ExpertRuntime() override;
 
@@ -131,11 +130,10 @@ class ExpertRuntime final : public StepDriver {
 
   const model::Model& model_;
   const policy::ModelShape& shape_;
-  backend::RamDevice& device_;
+  backend::Device& device_;
   ThreadPool& host_threads_;
   ExpertRuntimeOptions options_;
   policy::Price price_;
-  ThreadPool device_threads_;
   // Pinned memory that nothing works without, before experts take what is left of it.
   backend::Mailbox mailbox_;
   backend::Buffer logits_out_;  // mapped: logits on their way back

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "backend/cpu/host_memory.h"
-#include "backend/ram/ram_ops.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -104,7 +103,7 @@ struct ChosenExperts {
 
 class Calibration {
  public:
-  Calibration(const model::Model& model, backend::RamDevice& device, ThreadPool& threads,
+  Calibration(const model::Model& model, backend::Device& device, ThreadPool& threads,
               double seconds);
 
   void measure_cpu();
@@ -128,7 +127,7 @@ class Calibration {
 
   const model::Model& model_;
   const int n_used_;
-  backend::RamDevice& device_;
+  backend::Device& device_;
   ThreadPool& threads_;
   const double budget_, end_;
   int n_shares_ = 5;
@@ -141,7 +140,7 @@ class Calibration {
   double choice_seconds_ = 0.0;  // of the cores, for one
 };
 
-Calibration::Calibration(const model::Model& model, backend::RamDevice& device, ThreadPool& threads,
+Calibration::Calibration(const model::Model& model, backend::Device& device, ThreadPool& threads,
                          double seconds)
     : model_(model),
       n_used_(model.config().n_experts_used),
@@ -291,8 +290,10 @@ void Calibration::measure_device() {
   uint64_t n_bytes = 0;
   for (const ChosenExperts& choice : choices) n_bytes += choice.n_bytes();
   backend::Mailbox mailbox(device_, mailbox_shape());
-  ThreadPool device_threads(ExpertRuntimeOptions{}.n_device_threads);
-  const auto ops = backend::make_ram_ops(device_, *stream, device_threads, mailbox.view());
+  const uint64_t n_scratch =
+      static_cast<uint64_t>(n_used_ * model_.config().d_model) * sizeof(float);
+  const backend::Buffer scratch = device_.allocate(MemoryKind::device, n_scratch);
+  const auto ops = device_.make_ops(*stream, mailbox.view(), {scratch.data(), n_scratch});
   std::vector<double> speeds;
   repeat_for(share / 2, [&] {
     const double seconds = seconds_of([&] {
@@ -332,9 +333,8 @@ void Calibration::measure_handshake() {
 
 }  // namespace
 
-MachineRates calibrate(const model::Model& model, backend::RamDevice& device,
-                       ThreadPool& host_threads, double budget_seconds) {
-  CHECK(device.options().clock == backend::Clock::wall);
+MachineRates calibrate(const model::Model& model, backend::Device& device, ThreadPool& host_threads,
+                       double budget_seconds) {
   Calibration calibration(model, device, host_threads, budget_seconds);
   for (const auto measure : {&Calibration::measure_cpu, &Calibration::measure_link,
                              &Calibration::measure_device, &Calibration::measure_handshake}) {

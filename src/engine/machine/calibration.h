@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/ram/ram_device.h"
+#include "backend/device.h"
 #include "base/machine.h"
 #include "base/thread_pool.h"
 #include "model/model.h"
@@ -15,7 +15,7 @@ namespace sluice::engine {
 // clock; what is taken of its memory is given back. What it has no room for stays as in
 // unmeasured_rates().
 // Experts are chosen as a text would (text_routing.h).
-MachineRates calibrate(const model::Model& model, backend::RamDevice& device,
-                       ThreadPool& host_threads, double budget_seconds = 2.5);
+MachineRates calibrate(const model::Model& model, backend::Device& device, ThreadPool& host_threads,
+                       double budget_seconds = 2.5);
 
 }  // namespace sluice::engine

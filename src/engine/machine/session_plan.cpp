@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "backend/ram/ram_device.h"
+#include "backend/ram_device_options.h"
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/free_memory.h"
@@ -195,9 +195,9 @@ Machine described_machine(const DeviceOptions& device, int n_threads, uint64_t h
 
 std::string device_name(const DeviceOptions& device, const Machine& machine) {
   if (device.kind == DeviceKind::cpu) return kNoDevice;
-  return backend::RamDevice(
-             {.n_bytes = machine.vram_free, .link_gbps = machine.link_gbps, .before_copy = {}})
-      .name();
+  const auto same = backend::make_ram_device(
+      {.n_bytes = machine.vram_free, .link_gbps = machine.link_gbps, .before_copy = {}});
+  return same->name();
 }
 
 std::string record_path(const DeviceOptions& device, const policy::ModelShape& shape) {

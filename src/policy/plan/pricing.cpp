@@ -101,13 +101,16 @@ uint64_t trunk_scratch_bytes(const ModelShape& model, int n_rows) {
          kScratchArrays * kTensorAlignment;
 }
 
+uint64_t expert_row_bytes(const ModelShape& model, int n_rows) {
+  return product({n_rows, model.n_experts_used, model.d_model, 4});
+}
+
 uint64_t expert_scratch_bytes(const ModelShape& model, int n_rows) {
   // The input in int8 and the shared expert's weight; of each chosen expert: id and weight, its
   // activation in f32 and int8, its output row.
-  const int64_t chosen =
-      8 + 4 * int64_t{model.d_ff} + q8_row_bytes(model.d_ff) + 4 * int64_t{model.d_model};
+  const int64_t chosen = 8 + 4 * int64_t{model.d_ff} + q8_row_bytes(model.d_ff);
   return product({n_rows, q8_row_bytes(model.d_model) + 4}) +
-         product({n_rows, model.n_experts_used, chosen});
+         product({n_rows, model.n_experts_used, chosen}) + expert_row_bytes(model, n_rows);
 }
 
 uint64_t stream_bytes(const ModelShape& model) {

@@ -145,6 +145,7 @@ uint64_t kv_bytes(const LayerShape& layer, const Workload& work);
 // less than all arrays of a step, each on a boundary of kTensorAlignment.
 uint64_t trunk_scratch_bytes(const ModelShape& model, int n_rows);
 uint64_t expert_scratch_bytes(const ModelShape& model, int n_rows);
+uint64_t expert_row_bytes(const ModelShape& model, int n_rows);  // of it: the experts' output rows
 // Two buffers, through which a prompt's experts stream that are not resident.
 uint64_t stream_bytes(const ModelShape& model);
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "backend/ram/ram_device.h"
 #include "base/units.h"
 #include "sluice/sluice.h"
 #include "unit/engine/run_model.h"

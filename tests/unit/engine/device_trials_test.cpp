@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "backend/ram/ram_device.h"
 #include "engine/device/device_steps.h"
 #include "engine/machine/mode_trial.h"
 #include "engine/machine/profile_file.h"

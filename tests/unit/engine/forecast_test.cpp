@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "backend/ram/ram_device.h"
 #include "engine/device/device_steps.h"
 #include "policy/trace/replay.h"
 #include "policy/trace/trace_generator.h"

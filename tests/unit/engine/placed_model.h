@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "backend/ram/ram_device.h"
 #include "base/units.h"
 #include "engine/device/expert_runtime.h"
 #include "unit/engine/run_model.h"
@@ -61,6 +62,9 @@ inline ExpertRuntimeOptions options_for(const policy::ModelShape& shape, const P
              .overhead_bytes = 0,
              .link_share = place.link_share};
   for (const policy::CacheLayer& layer : o.cache.layers) o.place.n_slots.push_back(layer.n_slots);
+  o.link_gbps = place.device.link_gbps;
+  o.cpu_gbps = place.device.cpu_gbps;
+  o.handshake_us = place.device.handshake_us;
   o.cut = place.cut;
   o.staging = place.staging;
   o.stream_bytes = place.stream_bytes;
