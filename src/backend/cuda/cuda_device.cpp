@@ -8,6 +8,7 @@
 
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/cuda_stream.h"
+#include "backend/device_ops.h"
 #include "base/units.h"
 
 namespace sluice::backend::cuda {
@@ -132,6 +133,12 @@ std::unique_ptr<Stream> CudaDevice::make_stream(std::string name) {
 std::unique_ptr<Event> CudaDevice::make_event() {
   return std::make_unique<CudaEvent>(probe_.index);
 }
+
+std::unique_ptr<DeviceOps> CudaDevice::make_ops(Stream&, const MailboxView&, std::span<std::byte>) {
+  throw Error(Errc::device, cat(name(), " cannot be used yet: its operations are still to come"));
+}
+
+double CudaDevice::now() const { return wall_seconds(); }
 
 uint64_t CudaDevice::read(const uint64_t* word) const {
   return std::atomic_ref(*const_cast<uint64_t*>(word)).load(std::memory_order_acquire);

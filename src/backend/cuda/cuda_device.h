@@ -18,6 +18,9 @@ class CudaDevice final : public Device {
   std::unique_ptr<Registration> register_host(std::span<const std::byte> bytes) override;
   std::unique_ptr<Stream> make_stream(std::string name) override;
   std::unique_ptr<Event> make_event() override;
+  std::unique_ptr<DeviceOps> make_ops(Stream& stream, const MailboxView& mailbox,
+                                      std::span<std::byte> scratch) override;
+  double now() const override;
   void host_worked(double) override {}
   uint64_t read(const uint64_t* word) const override;
 
