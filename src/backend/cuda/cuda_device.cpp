@@ -10,6 +10,7 @@
 #include "backend/cuda/cuda_stream.h"
 #include "backend/device_ops.h"
 #include "base/units.h"
+#include "base/wall_clock.h"
 
 namespace sluice::backend::cuda {
 namespace {
