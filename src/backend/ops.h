@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "backend/buffer.h"
+#include "backend/pick.h"
 #include "backend/views.h"
 #include "base/thread_pool.h"
 
@@ -48,6 +49,11 @@ class Ops {
   // has rows for. logits: [at most so many, n_vocab].
   virtual void logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
                       const WeightView& output, RowsView logits) = 0;
+
+  // picks[i] = the best of logits[i], as many as the step wants, of those rows. picks: as many as
+  // `logits` has rows for, in memory that the host reads.
+  virtual void pick(ConstRowsView logits, const StepView& step, int64_t first,
+                    PickedRow* picks) = 0;
 };
 
 inline Allocate memory_of(Ops& ops) {

@@ -112,6 +112,7 @@ struct StepView {
   int64_t table_stride = 0;
   const int32_t* n_logits = nullptr;    // [1]: rows whose logits are wanted
   const int32_t* logit_rows = nullptr;  // [n_rows]: which; the first *n_logits count
+  const int32_t* n_best = nullptr;      // [1]: how many of a row's best pick() tells; 0: it is idle
   const int32_t* forced = nullptr;  // [n_layers, n_rows, n_used], as RoutingView has them; or null
 };
 

@@ -68,14 +68,13 @@ Answer make_answer(const Responder& with, const HeldPrompt& prompt, const Answer
   generate.n_tokens = options.n_tokens < 0 ? std::numeric_limits<int>::max() : options.n_tokens;
   generate.end_tokens = with.model.end_tokens();
   with.chooser.begin(prompt.tokens);
-  generate.choose = [&](std::span<const float> logits) {
-    const TokenId token = with.chooser.choose(logits);
-    if (answer.tokens.empty()) first = seconds_of(with.session);
-    return token;
-  };
+  if (!with.chooser.takes_best()) {
+    generate.choose = [&](std::span<const float> logits) { return with.chooser.choose(logits); };
+  }
 
   // Streaming: its bytes go out as text before it is computed in its turn.
   const auto stream = [&](TokenId token) {
+    if (answer.tokens.empty()) first = seconds_of(with.session);
     answer.tokens.push_back(token);
     const bool goes_on = pipe.push(with.model.tokenizer().piece(token, /*render_special=*/false));
     return goes_on && !is_interrupted(listener);
@@ -83,6 +82,7 @@ Answer make_answer(const Responder& with, const HeldPrompt& prompt, const Answer
 
   const GenerateResult result = with.session.generate(fresh, generate, stream);
   pipe.finish();
+  if (answer.tokens.empty()) first = seconds_of(with.session);
   answer.stop_reason = pipe.stopped() ? "stop" : describe(result.reason);
   answer.first_token_seconds = first - start;
   answer.decode_seconds = seconds_of(with.session) - first;

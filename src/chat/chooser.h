@@ -22,6 +22,8 @@ class Chooser {
   // seed of its own, or asking again would give the same.
   void begin(std::span<const TokenId> text_so_far);
   TokenId choose(std::span<const float> logits);
+  // Whether that is always the best one.
+  bool takes_best() const { return !matcher_ && sampler_.takes_best(); }
 
  private:
   sampler::SamplerOptions options_;

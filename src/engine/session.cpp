@@ -12,7 +12,6 @@
 #include "engine/woven_weights.h"
 #include "gguf/model_file.h"
 #include "model/model.h"
-#include "sampler/greedy.h"
 #include "sluice/sluice.h"
 
 namespace sluice {
@@ -191,16 +190,16 @@ bool Session::append(std::span<const TokenId> tokens, const OnLogits& on_logits,
 
 GenerateResult Session::generate(std::span<const TokenId> prompt, const GenerateOptions& options,
                                  const std::function<bool(TokenId)>& on_token) {
+  using Known = engine::TextSteps::Known;
   engine::TextSteps& text = impl_->text;
-  if (prompt.empty() && text.last_logits().empty()) {
+  if (prompt.empty() && !text.has_logits()) {
     throw Error(Errc::bad_request, "the prompt is empty; give at least one token to continue from");
   }
   if (!append(prompt, {}, options.prompt)) return {.tokens = {}, .reason = StopReason::callback};
 
   GenerateResult result;
   while (std::ssize(result.tokens) < options.n_tokens) {
-    const TokenId token =
-        options.choose ? options.choose(text.last_logits()) : sampler::greedy(text.last_logits());
+    const TokenId token = options.choose ? options.choose(text.last_logits()) : text.best_token();
     if (std::ranges::find(options.end_tokens, token) != options.end_tokens.end()) {
       result.reason = StopReason::end_of_text;
       break;
@@ -212,7 +211,7 @@ GenerateResult Session::generate(std::span<const TokenId> prompt, const Generate
       break;
     }
     impl_->require_valid({&token, 1});
-    text.decode(token);
+    text.decode(token, options.choose ? Known::all : Known::best);
     if (!go_on) {
       result.reason = StopReason::callback;
       break;

@@ -88,4 +88,8 @@ void Model::logits(Step& step, int64_t first) const {
   step.op.logits(step.s.x, step.rows, first, output_norm_, output_, step.s.logits);
 }
 
+void Model::pick(Step& step, backend::PickedRow* picks, int64_t first) const {
+  step.op.pick(step.s.logits, step.rows, first, picks);
+}
+
 }  // namespace sluice::model

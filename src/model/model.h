@@ -45,6 +45,8 @@ class Model {
   // Then the logits that the step wants, from the `first` of them on, as many as step.s.logits
   // holds.
   void logits(Step& step, int64_t first = 0) const;
+  // And the best of those, as many as the step wants.
+  void pick(Step& step, backend::PickedRow* picks, int64_t first = 0) const;
 
  private:
   const Architecture* architecture_;

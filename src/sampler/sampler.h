@@ -37,6 +37,11 @@ class Sampler {
   // Errc::bad_request where mask and bias leave no token.
   TokenId sample(std::span<const float> logits, const TokenMask* mask = nullptr);
 
+  // Whether it is the best token that is sampled, whatever the text: then no other logit is needed.
+  bool takes_best() const {
+    return *options_.temp <= 0.0f && chain_.empty() && biases_.empty() && *options_.n_probs == 0;
+  }
+
   // This token is part of the text now: a sampled one, or one of the prompt.
   void accept(TokenId id);
 

@@ -35,6 +35,7 @@ class CpuOps final : public Ops {
   }
   void logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
               const WeightView& output, RowsView logits) override;
+  void pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) override;
 
  private:
   // norm(x), held until the next call.

@@ -73,6 +73,7 @@ inline StepView host_address(StepView v) {
   v.page_table = host_address(v.page_table);
   v.n_logits = host_address(v.n_logits);
   v.logit_rows = host_address(v.logit_rows);
+  v.n_best = host_address(v.n_best);
   v.forced = host_address(v.forced);
   return v;
 }

@@ -131,6 +131,11 @@ uint64_t RamDevice::pinned_bytes() const {
   return shared_->n_pinned;
 }
 
+uint64_t RamDevice::bytes_out() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->n_out;
+}
+
 bool RamDevice::owns(std::span<const std::byte> bytes) const {
   return shared_->is_in(MemoryKind::device, {device_address(bytes.data()), bytes.size()});
 }

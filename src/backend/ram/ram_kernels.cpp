@@ -48,6 +48,10 @@ void RamKernels::logits(ConstRowsView x, const StepView& step, int64_t first, co
   cpu_->logits(x, step, first, norm, output, logits);
 }
 
+void RamKernels::pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) {
+  cpu_->pick(logits, step, first, picks);
+}
+
 void RamKernels::require_own(const WeightView& w) const {
   CHECK(device_.owns({w.data, static_cast<uint64_t>(w.n_mats) * w.matrix_bytes()}));
 }

@@ -42,6 +42,7 @@ class RamKernels {
              const ExpertInputView& a, const RoutingView& routing);
   void logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
               const WeightView& output, RowsView logits);
+  void pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks);
 
   // Those of a device that lacks some experts (experts.cpp).
   void experts(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,

@@ -47,6 +47,10 @@ void RamOps::logits(ConstRowsView x, const StepView& step, int64_t first, const 
   enqueue(&RamKernels::logits, x, step, first, norm, output, logits);
 }
 
+void RamOps::pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) {
+  enqueue(&RamKernels::pick, logits, step, first, picks);
+}
+
 void RamOps::foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
                      const RouterView& router, const RoutingView& routing) {
   enqueue(&RamKernels::foresee, wanted, x, norm, router, routing);

@@ -27,6 +27,7 @@ class RamOps final : public DeviceOps {
                RowsView x) override;
   void logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
               const WeightView& output, RowsView logits) override;
+  void pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) override;
 
   void foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
                const RouterView& router, const RoutingView& routing) override;

@@ -154,6 +154,12 @@ void RamStream::copy(std::byte* to, const std::byte* from, uint64_t n_bytes) {
 }
 
 void RamStream::copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes) {
+  const bool is_out = device_->is_in(MemoryKind::device, {from, n_bytes}) &&
+                      !device_->is_in(MemoryKind::device, {to, n_bytes});
+  if (is_out) {
+    const std::lock_guard lock(device_->mutex);
+    device_->n_out += n_bytes;
+  }
   // What lies in mapped memory is small and goes along with the work itself.
   if (device_->is_in(MemoryKind::mapped, {from, n_bytes}) ||
       device_->is_in(MemoryKind::mapped, {to, n_bytes})) {

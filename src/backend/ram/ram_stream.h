@@ -47,6 +47,7 @@ struct RamDevice::Shared {
   double link_free_at = 0.0;  // in seconds of the clock in use
   double host_seconds = 0.0;  // virtual time up to which the host has waited
   int64_t n_copies = 0;
+  uint64_t n_out = 0;  // bytes copied from the device's memory to the host's
 };
 
 class RamEvent final : public Event {

@@ -90,6 +90,9 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       logits_out_(device.allocate(
           backend::MemoryKind::mapped,
           floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model_.config().n_vocab))),
+      picks_out_(device.allocate(
+          backend::MemoryKind::mapped,
+          static_cast<uint64_t>(std::min(max_rows(), kMaxLogitRows)) * sizeof(backend::PickedRow))),
       log_(mapped_memory(device), model_.config().n_layers, max_rows(),
            model_.config().n_experts_used),
       forced_(mapped_memory(device), model_.config(), max_rows(), options.reroute),
@@ -324,10 +327,11 @@ void ExpertRuntime::run_device_layers(const StepListener& listener) {
 
 void ExpertRuntime::run_whole(const StepListener& listener) {
   main_->replay(recording());
+  copy_logits(width());
   finish_work();
   const int n_layers = model_.config().n_layers;
   if (listener.on_layer) listener.on_layer(n_layers, n_layers);
-  give_logits(rows_.logit_rows(), listener.on_logits);
+  give_logits(rows_.logit_rows(), listener);
 }
 
 void ExpertRuntime::finish_work() {
@@ -347,7 +351,7 @@ const backend::Recording& ExpertRuntime::recording() {
     model::Step step = begin_device_step(*whole_);
     forward(step, {});
     trunk_.model().logits(step);
-    copy_logits(step);
+    trunk_.model().pick(step, picks());
     recording = main_->end_recording();
   }
   return *recording;
@@ -364,27 +368,28 @@ void ExpertRuntime::run_by_host(const StepListener& listener) {
   if (!is_narrow && mend_copies()) throw Error(Errc::device, copies_.last_fault());
   const std::span<const int32_t> wanted = rows_.logit_rows();
   for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
+    const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
     trunk_.model().logits(step, static_cast<int64_t>(begin));
-    copy_logits(step);
+    trunk_.model().pick(step, picks(), static_cast<int64_t>(begin));
+    copy_logits(std::ssize(some));
     main_->finish();
-    give_logits(wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin)),
-                listener.on_logits);
+    give_logits(some, listener);
   }
 }
 
-// To where the host can read them.
-void ExpertRuntime::copy_logits(const model::Step& step) {
-  const backend::RowsView& logits = step.s.logits;
-  const int64_t n_rows = std::min(logits.n_rows, width());
+// To where the host can read them, if anybody wants all of a row's: they are far more than the rest
+// of what a step gives.
+void ExpertRuntime::copy_logits(int64_t n_rows) {
+  if (!rows_.any_wants_all()) return;
+  const backend::RowsView logits = activations_->view(1).logits;
   main_->copy(logits_out_.data(), reinterpret_cast<const std::byte*>(logits.data),
-              floats(n_rows * logits.n_cols));
+              floats(std::min(n_rows, logits.n_rows) * logits.n_cols));
 }
 
-void ExpertRuntime::give_logits(std::span<const int32_t> rows, const OnRowLogits& on_logits) const {
-  const auto n_vocab = static_cast<size_t>(model_.config().n_vocab);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    on_logits(rows[i], {logits_out_.as<float>() + i * n_vocab, n_vocab});
-  }
+void ExpertRuntime::give_logits(std::span<const int32_t> rows, const StepListener& listener) const {
+  const backend::ConstRowsView logits(logits_out_.as<float>(), std::ssize(rows),
+                                      model_.config().n_vocab);
+  tell_rows(rows_, rows, logits, picks(), listener);
 }
 
 std::span<const policy::Move> ExpertRuntime::learn(policy::Phase phase) {

@@ -121,8 +121,9 @@ class ExpertRuntime final : public StepDriver {
   void finish_work();
   const backend::Recording& recording();
   void run_by_host(const StepListener& listener);
-  void copy_logits(const model::Step& step);
-  void give_logits(std::span<const int32_t> rows, const OnRowLogits& on_logits) const;
+  void copy_logits(int64_t n_rows);
+  void give_logits(std::span<const int32_t> rows, const StepListener& listener) const;
+  backend::PickedRow* picks() const { return picks_out_.as<backend::PickedRow>(); }
   void end_step(policy::Phase phase);
   bool mend_copies();
   std::span<const policy::Move> learn(policy::Phase phase);
@@ -136,7 +137,8 @@ class ExpertRuntime final : public StepDriver {
   policy::Price price_;
   // Pinned memory that nothing works without, before experts take what is left of it.
   backend::Mailbox mailbox_;
-  backend::Buffer logits_out_;  // mapped: logits on their way back
+  backend::Buffer logits_out_,
+      picks_out_;  // mapped: logits on their way back, and the best of them
   RoutingLog log_;
   ForcedRoutes forced_;
   DeviceBlock scratch_;

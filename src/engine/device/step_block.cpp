@@ -48,7 +48,7 @@ void StepBlock::write(const StepRows& rows, const KvCache& cache, uint32_t step,
   const backend::StepView from = rows.view(cache);
   CHECK(from.n_rows <= width && width <= shape_.max_rows);
   const Places to = places(shape_, image_.data(), width);
-  *to.head = {step, *from.n_live, *from.n_logits};
+  *to.head = {step, *from.n_live, *from.n_logits, *from.n_best};
   std::copy_n(from.page_table, shape_.table_size, to.page_table);
   const auto padded = [&](const auto* values, auto* place, int64_t n_cols) {
     std::copy_n(values, from.n_rows * n_cols, place);
@@ -77,7 +77,8 @@ backend::StepView StepBlock::view(int64_t width, int64_t table_stride) const {
           .page_table = at.page_table,
           .table_stride = table_stride,
           .n_logits = &at.head->n_logits,
-          .logit_rows = at.logit_rows};
+          .logit_rows = at.logit_rows,
+          .n_best = &at.head->n_best};
 }
 
 backend::RowsView StepBlock::x(int64_t width) const {

@@ -41,6 +41,7 @@ class StepBlock {
     uint32_t step = 0;
     int32_t n_live = 0;
     int32_t n_logits = 0;
+    int32_t n_best = 0;
   };
   struct Places {  // of one width, in the image or the twin
     Head* head = nullptr;

@@ -18,6 +18,9 @@ namespace sluice::engine {
 // Gets a row's index and its n_vocab logits, valid during the call.
 using OnRowLogits = std::function<void(int64_t row, std::span<const float> logits)>;
 
+// Gets a row's index and its best logits, valid during the call.
+using OnRowPick = std::function<void(int64_t row, const backend::PickedRow& picked)>;
+
 // Hears how many of the model's layers a step has been through; the last time, all of them.
 using OnLayer = std::function<void(int n_done, int n_layers)>;
 
@@ -25,6 +28,7 @@ using OnLayer = std::function<void(int n_done, int n_layers)>;
 struct StepListener {
   OnRowLogits on_logits = {};
   OnLayer on_layer = {};
+  OnRowPick on_pick = {};
 };
 
 class StepDriver {
@@ -32,9 +36,9 @@ class StepDriver {
   virtual ~StepDriver() = default;
 
   // Appends each row's token to its sequence and hands over the logits of the rows that want them,
-  // in order. The phase is what the policy learns from the step; it changes no number. The caller
-  // has made sure that the tokens exist and the context has room. Where it throws, the sequences
-  // are as they were before.
+  // all or the best, in order. The phase is what the policy learns from the step; it changes no
+  // number. The caller has made sure that the tokens exist and the context has room. Where it
+  // throws, the sequences are as they were before.
   virtual void step(std::span<const StepRow> rows, policy::Phase phase,
                     const StepListener& listener) = 0;
 

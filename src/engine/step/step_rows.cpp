@@ -15,9 +15,18 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
   positions_.clear();
   sequences_.clear();
   logit_rows_.clear();
+  wants_all_.clear();
+  wants_best_.clear();
+  n_best_ = 0;
   for (const StepRow& row : rows) {
     int& length = lengths_[static_cast<size_t>(row.sequence.value)];
-    if (row.wants_logits) logit_rows_.push_back(static_cast<int32_t>(tokens_.size()));
+    if (row.wants_logits || row.n_best > 0) {
+      logit_rows_.push_back(static_cast<int32_t>(tokens_.size()));
+    }
+    wants_all_.push_back(row.wants_logits);
+    wants_best_.push_back(row.n_best > 0);
+    CHECK(row.n_best <= backend::kMaxBest);
+    n_best_ = std::max(n_best_, row.n_best);
     tokens_.push_back(row.token);
     positions_.push_back(length++);
     sequences_.push_back(row.sequence.value);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct StepRow {
   TokenId token = 0;
   SequenceId sequence;
   bool wants_logits = false;
+  int n_best = 0;  // how many of its best logits are wanted, at most kMaxBest
 };
 
 struct StepSize {
@@ -44,11 +46,16 @@ class StepRows {
             .page_table = cache.page_table(),
             .table_stride = cache.table_stride(),
             .n_logits = &n_logits_,
-            .logit_rows = logit_rows_.data()};
+            .logit_rows = logit_rows_.data(),
+            .n_best = &n_best_};
   }
   int64_t n_rows() const { return std::ssize(tokens_); }
   StepSize size() const;
-  std::span<const int32_t> logit_rows() const { return logit_rows_; }  // that want them
+  std::span<const int32_t> logit_rows() const { return logit_rows_; }  // that want some or all
+  bool wants_all(int64_t row) const { return wants_all_[static_cast<size_t>(row)]; }
+  bool wants_best(int64_t row) const { return wants_best_[static_cast<size_t>(row)]; }
+  // Whether any row wants all of its logits.
+  bool any_wants_all() const { return std::ranges::find(wants_all_, true) != wants_all_.end(); }
 
   int n_tokens(SequenceId sequence) const { return lengths_[static_cast<size_t>(sequence.value)]; }
   void truncate(SequenceId sequence, int n_tokens, std::span<KvCache* const> caches);
@@ -66,6 +73,8 @@ class StepRows {
   std::vector<float> angles_;
   std::vector<int32_t> logit_rows_;
   int32_t n_logits_ = 0;
+  int32_t n_best_ = 0;                        // the most of any row
+  std::vector<bool> wants_all_, wants_best_;  // by row
   std::vector<KvWrite> writes_;
 };
 

@@ -16,15 +16,24 @@ void forward_layers(const model::Model& model, model::Step& step, int first, int
   }
 }
 
-void Stepper::give_logits(model::Step& step, const OnRowLogits& on_logits) {
+void tell_rows(const StepRows& rows, std::span<const int32_t> wanted, backend::ConstRowsView logits,
+               const backend::PickedRow* picks, const StepListener& listener) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const int32_t row = wanted[i];
+    if (rows.wants_best(row)) listener.on_pick(row, picks[i]);
+    if (!rows.wants_all(row)) continue;
+    listener.on_logits(row,
+                       {logits.row(static_cast<int64_t>(i)), static_cast<size_t>(logits.n_cols)});
+  }
+}
+
+void Stepper::give_logits(model::Step& step, const StepListener& listener) {
   const std::span<const int32_t> wanted = rows_.logit_rows();
   for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
     const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
     model_.logits(step, static_cast<int64_t>(begin));
-    const backend::ConstRowsView logits = step.s.logits;
-    for (size_t i = 0; i < some.size(); ++i) {
-      on_logits(some[i], {logits.row(static_cast<int64_t>(i)), static_cast<size_t>(logits.n_cols)});
-    }
+    model_.pick(step, picks_.data(), static_cast<int64_t>(begin));
+    tell_rows(rows_, some, step.s.logits, picks_.data(), listener);
   }
 }
 
@@ -38,7 +47,8 @@ Stepper::Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, c
       log_(memory_of(*ops_), model.config().n_layers, max_rows, model.config().n_experts_used),
       resident_(*ops_, model),
       experts_(resident_, log_),
-      rows_(kv.n_sequences, model.rope()) {}
+      rows_(kv.n_sequences, model.rope()),
+      picks_(static_cast<size_t>(std::min(max_rows, kMaxLogitRows))) {}
 
 void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
                    const StepListener& listener) {
@@ -54,7 +64,7 @@ void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
     step.rows.forced = forced_.fill(rows_.n_rows(), rows_.n_rows());
     model_.embed(step);
     forward_layers(model_, step, 0, model_.config().n_layers, listener.on_layer);
-    give_logits(step, listener.on_logits);
+    give_logits(step, listener);
   } catch (...) {
     rows_.take_back(caches);
     throw;

@@ -24,6 +24,10 @@ namespace sluice::engine {
 void forward_layers(const model::Model& model, model::Step& step, int first, int last,
                     const OnLayer& on_layer);
 
+// Hands over what each of these rows of a step wants: all its logits, the best of them, or both.
+void tell_rows(const StepRows& rows, std::span<const int32_t> wanted, backend::ConstRowsView logits,
+               const backend::PickedRow* picks, const StepListener& listener);
+
 class Stepper final : public StepDriver {
  public:
   // The model must outlive it; `ops` is its own. max_rows: the widest step. `reroute` may be empty.
@@ -43,7 +47,7 @@ class Stepper final : public StepDriver {
 
  private:
   // Of the rows that want them, some at a time.
-  void give_logits(model::Step& step, const OnRowLogits& on_logits);
+  void give_logits(model::Step& step, const StepListener& listener);
 
   const model::Model& model_;
   std::unique_ptr<backend::Ops> ops_;
@@ -54,6 +58,7 @@ class Stepper final : public StepDriver {
   ResidentExperts resident_;
   WatchedExperts experts_;
   StepRows rows_;
+  std::vector<backend::PickedRow> picks_;
 };
 
 }  // namespace sluice::engine

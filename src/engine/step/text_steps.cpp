@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sampler/greedy.h"
 
 namespace sluice::engine {
 
@@ -47,10 +48,25 @@ bool TextSteps::prefill(std::span<const TokenId> tokens, const OnLogits& on_logi
   return true;
 }
 
-void TextSteps::decode(TokenId token) {
-  rows_.assign(1, {token, kSequence, true});
+void TextSteps::decode(TokenId token, Known known) {
+  const bool wants_all = known == Known::all;
+  rows_.assign(1, {token, kSequence, wants_all, wants_all ? 0 : 1});
+  last_token_ = token;
   step({&token, 1}, policy::Phase::decode, {});
 }
+
+// The same token at the same place gives the same logits, to the bit.
+std::span<const float> TextSteps::last_logits() {
+  if (last_logits_.empty() && best_) {
+    driver_->truncate(kSequence, n_tokens() - 1);
+    best_.reset();
+    rows_.assign(1, {last_token_, kSequence, true});
+    take_step({&last_token_, 1}, policy::Phase::decode, {});
+  }
+  return last_logits_;
+}
+
+TokenId TextSteps::best_token() const { return best_ ? *best_ : sampler::greedy(last_logits_); }
 
 // Time that callbacks take is not the model's.
 template <typename Call>
@@ -63,10 +79,21 @@ void TextSteps::untimed(const Call& call) {
 // Of rows_, which hold these tokens.
 void TextSteps::step(std::span<const TokenId> tokens, policy::Phase phase,
                      const StepListener& listener) {
+  take_step(tokens, phase, listener);
+  if (on_routing_) give_routing(tokens, phase);
+}
+
+void TextSteps::take_step(std::span<const TokenId> tokens, policy::Phase phase,
+                          const StepListener& listener) {
   first_ = n_tokens();
   callback_seconds_ = 0.0;
   new_logits_.clear();
+  new_best_.reset();
   StepListener inner;
+  inner.on_pick = [&](int64_t row, const backend::PickedRow& picked) {
+    if (!picked.is_finite) refuse(first_ + static_cast<int>(row));
+    new_best_ = picked.best[0].token;
+  };
   inner.on_logits = [&](int64_t row, std::span<const float> logits) {
     untimed([&] {
       require_finite(first_ + static_cast<int>(row), logits);
@@ -82,12 +109,12 @@ void TextSteps::step(std::span<const TokenId> tokens, policy::Phase phase,
   const double start = driver_->seconds();
   driver_->step(rows_, phase, inner);
   std::swap(last_logits_, new_logits_);
+  best_ = new_best_;
 
   const double seconds = driver_->seconds() - start - callback_seconds_;
   const bool is_prompt = phase == policy::Phase::prefill;
   (is_prompt ? stats_.n_prefill_tokens : stats_.n_decode_tokens) += std::ssize(tokens);
   (is_prompt ? stats_.prefill_seconds : stats_.decode_seconds) += seconds;
-  if (on_routing_) give_routing(tokens, phase);
 }
 
 void TextSteps::give_routing(std::span<const TokenId> tokens, policy::Phase phase) {
@@ -110,7 +137,10 @@ void TextSteps::give_routing(std::span<const TokenId> tokens, policy::Phase phas
 
 // A number that is not finite anywhere in a token's path ends up in its logits.
 void TextSteps::require_finite(int pos, std::span<const float> logits) const {
-  if (std::ranges::all_of(logits, [](float l) { return std::isfinite(l); })) return;
+  if (!std::ranges::all_of(logits, [](float l) { return std::isfinite(l); })) refuse(pos);
+}
+
+void TextSteps::refuse(int pos) const {
   throw Error(Errc::bad_file,
               cat(origin_, ": the logits at position ", pos,
                   " are not finite; the weights are damaged (see sluice inspect --check-tensors) "
@@ -121,6 +151,7 @@ void TextSteps::truncate(int n_tokens) {
   if (n_tokens == this->n_tokens()) return;
   driver_->truncate(kSequence, n_tokens);
   last_logits_.clear();
+  best_.reset();
 }
 
 }  // namespace sluice::engine

@@ -143,10 +143,11 @@ struct TokenStep {
 struct LogitStep {
   explicit LogitStep(std::vector<int32_t> r)
       : rows(std::move(r)), n(static_cast<int32_t>(rows.size())) {}
-  StepView view() const { return {.n_logits = &n, .logit_rows = rows.data()}; }
+  StepView view() const { return {.n_logits = &n, .logit_rows = rows.data(), .n_best = &n_best}; }
 
   std::vector<int32_t> rows;
   int32_t n;
+  int32_t n_best = 0;
 };
 
 }  // namespace sluice::backend::test
