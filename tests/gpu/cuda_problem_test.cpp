@@ -96,13 +96,25 @@ TEST(CudaProblem, ACardThatTheBuildHasNoKernelsFor) {
             "available for execution on the device; build with -DCMAKE_CUDA_ARCHITECTURES=100");
 }
 
-TEST(CudaProblem, WithoutADriverThisMachineSaysSo) {
-  int driver = 0;
-  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0) {
-    GTEST_SKIP() << "this machine has a driver";
+TEST(CudaProblem, ALostGpu) {
+  CudaProbe p = h200();
+  p.device_error = "an illegal memory access was encountered";
+  EXPECT_EQ(problem_of(p),
+            "GPU 0 (NVIDIA H200) cannot be used: an illegal memory access was encountered; start "
+            "the program again, or see what nvidia-smi says");
+}
+
+TEST(CudaProblem, ThisMachineHasAGpuOrSaysWhyNot) {
+  const CudaProbe probe = probe_gpu(0);
+  const std::string problem = problem_of(probe);
+  if (problem.empty()) {
+    EXPECT_EQ(make_cuda_device(0)->name(), name_of(probe));
+  } else {
+    EXPECT_EQ(sluice::test::error_of(Errc::device, [] { make_cuda_device(0); }), problem);
   }
-  const std::string error = sluice::test::error_of(Errc::device, [] { make_cuda_device(0); });
-  EXPECT_NE(error.find("this machine has no NVIDIA driver"), std::string::npos) << error;
+  int driver = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));
+  EXPECT_EQ(problem.starts_with("this machine has no NVIDIA driver"), driver == 0) << problem;
 }
 
 }  // namespace

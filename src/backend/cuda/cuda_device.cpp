@@ -16,6 +16,7 @@ namespace sluice::backend::cuda {
 namespace {
 
 constexpr uint64_t kFaultBytes = 64;
+constexpr uint64_t kLine = 128;  // kernels read whole lines: what stands behind does not matter
 
 // A release cannot throw; after an error that CUDA keeps it fails like everything else.
 void free_device(int device, void* block) {
@@ -80,7 +81,7 @@ std::string CudaDevice::shortage(MemoryKind kind, uint64_t n_bytes) const {
 Buffer CudaDevice::allocate(MemoryKind kind, uint64_t n_bytes) {
   make_current();
   const int device = probe_.index;
-  const uint64_t n_asked = std::max<uint64_t>(n_bytes, 1);
+  const uint64_t n_asked = round_up(std::max<uint64_t>(n_bytes, 1), kLine);
   void* block = nullptr;
   const bool is_own = kind == MemoryKind::device;
   const cudaError_t status =

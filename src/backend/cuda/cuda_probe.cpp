@@ -14,6 +14,13 @@ std::string words(cudaError_t status) {
   return cudaGetErrorString(status);
 }
 
+// Whether the code is at fault, not the device.
+bool is_of_code(cudaError_t status) {
+  return status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction ||
+         status == cudaErrorInvalidKernelImage || status == cudaErrorInvalidPtx ||
+         status == cudaErrorUnsupportedPtxVersion;
+}
+
 }  // namespace
 
 CudaProbe probe_gpu(int index) {
@@ -30,7 +37,7 @@ CudaProbe probe_gpu(int index) {
   if (index < 0 || index >= p.n_devices) return p;
   cudaDeviceProp card{};
   if (const cudaError_t status = cudaGetDeviceProperties(&card, index); status != cudaSuccess) {
-    p.count_error = words(status);
+    p.device_error = words(status);
     return p;
   }
   p.card = card.name;
@@ -41,7 +48,7 @@ CudaProbe probe_gpu(int index) {
   if (10 * p.major + p.minor < kLeastCapability) return p;
   cudaError_t status = cudaSetDevice(index);
   if (status == cudaSuccess) status = load_kernels();
-  if (status != cudaSuccess) p.kernel_error = words(status);
+  if (status != cudaSuccess) (is_of_code(status) ? p.kernel_error : p.device_error) = words(status);
   return p;
 }
 

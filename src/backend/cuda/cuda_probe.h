@@ -22,6 +22,7 @@ struct CudaProbe {
   uint64_t n_bytes = 0;
   bool has_unified_addresses = true;
   std::string kernel_error;  // why this build's kernels do not load, in CUDA's words
+  std::string device_error;  // why it does nothing at all, likewise
 };
 
 constexpr int kLeastCapability = 75;

@@ -46,6 +46,10 @@ std::string problem_of(const CudaProbe& p) {
     return cat("GPU ", p.index, " (", p.card,
                ") does not see the host's memory at the host's addresses; use the CPU");
   }
+  if (!p.device_error.empty()) {
+    return cat("GPU ", p.index, " (", p.card, ") cannot be used: ", p.device_error,
+               "; start the program again, or see what nvidia-smi says");
+  }
   if (!p.kernel_error.empty()) {
     return cat("this build has no kernels for GPU ", p.index, " (", p.card, ", ", capability(p),
                "): ", p.kernel_error, "; build with -DCMAKE_CUDA_ARCHITECTURES=", p.major, p.minor);
