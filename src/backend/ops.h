@@ -63,7 +63,4 @@ inline Allocate memory_of(Ops& ops) {
 // On the threads of the pool, which must outlive it.
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool);
 
-// Throws Errc::device where this build or this machine has no CUDA.
-std::unique_ptr<Ops> make_cuda_ops();
-
 }  // namespace sluice::backend

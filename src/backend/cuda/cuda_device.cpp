@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "backend/cuda/cuda_error.h"
+#include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/cuda_stream.h"
-#include "backend/device_ops.h"
 #include "base/units.h"
 #include "base/wall_clock.h"
 
@@ -136,8 +136,9 @@ std::unique_ptr<Event> CudaDevice::make_event() {
   return std::make_unique<CudaEvent>(probe_.index);
 }
 
-std::unique_ptr<DeviceOps> CudaDevice::make_ops(Stream&, const MailboxView&, std::span<std::byte>) {
-  throw Error(Errc::device, cat(name(), " cannot be used yet: its operations are still to come"));
+std::unique_ptr<DeviceOps> CudaDevice::make_ops(Stream& stream, const MailboxView&,
+                                                std::span<std::byte> scratch) {
+  return std::make_unique<CudaOps>(*this, static_cast<CudaStream&>(stream), scratch);
 }
 
 double CudaDevice::now() const { return wall_seconds(); }

@@ -24,10 +24,9 @@ class CudaDevice final : public Device {
   void host_worked(double) override {}
   uint64_t read(const uint64_t* word) const override;
 
-  int index() const { return probe_.index; }
+  void make_current() const;  // of the calling thread
 
  private:
-  void make_current() const;
   std::string shortage(MemoryKind kind, uint64_t n_bytes) const;
 
   CudaProbe probe_;

@@ -61,6 +61,7 @@ class CudaStream final : public Stream {
     if (has_fault()) return;
     attempt([&] { work(stream_); });
   }
+  cudaStream_t handle() const { return stream_; }
   // A number of its own for each recording; 0 where none is being made.
   uint64_t recording() const { return is_recording_ ? n_recordings_ : 0; }
 

@@ -1,0 +1,79 @@
+// The operations of a GPU's stream (device_ops.h), for steps of 1 to 16 rows whose experts are all
+// in the device's memory. What is not there yet, or not in a form that the kernels read, is a fault
+// of the stream that says so.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "backend/cuda/cuda_device.h"
+#include "backend/cuda/cuda_scratch.h"
+#include "backend/cuda/cuda_stream.h"
+#include "backend/cuda/experts.h"
+#include "backend/cuda/launch.h"
+#include "backend/device_ops.h"
+
+namespace sluice::backend::cuda {
+
+class CudaOps final : public DeviceOps {
+ public:
+  // All outlive it.
+  CudaOps(CudaDevice& device, CudaStream& stream, std::span<std::byte> scratch);
+
+  Buffer allocate(uint64_t n_bytes) override;
+  void embed(const WeightView& table, const StepView& step, RowsView x) override;
+  void project_in(ConstRowsView x, const NormView& norm, std::span<const Projection> projections,
+                  RowsView out) override;
+  void attend(RowsView qkv, const AttentionView& attention, const StepView& step,
+              const KvLayerView& kv, RowsView out) override;
+  void project_add(ConstRowsView in, const Projection& projection, RowsView x) override;
+  void route(ConstRowsView x, const NormView& norm, const RouterView& router,
+             const ExpertInputView& a, const RoutingView& routing) override;
+  void experts(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
+               RowsView x) override;
+  void logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
+              const WeightView& output, RowsView logits) override;
+  void pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) override;
+
+  void foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
+               const RouterView& router, const RoutingView& routing) override;
+  void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,
+                    const RoutingView& routing) override;
+  void compute_found(const ExpertsView& experts, const ExpertInputView& a) override;
+  void add_found(const RoutingView& routing, RowsView x) override;
+  void log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) override;
+  void compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
+                     const ExpertInputView& a) override;
+  void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
+
+ private:
+  // What attend left in int8 as well, for the projection right behind it; null: nothing.
+  struct Attended {
+    const float* f32 = nullptr;
+    Int8Rows int8;
+  };
+  // Which rows' positions stand masked in scratch, of the recording that is being made.
+  struct Masked {
+    uint64_t recording = 0;
+    const int32_t* positions = nullptr;
+    const float* out = nullptr;
+    bool operator==(const Masked&) const = default;
+  };
+
+  template <typename Work>
+  void enqueue(const Work& work);
+  [[noreturn]] void missing(const char* what) const;
+  Int8Rows int8_rows(CudaScratch::Use use, int64_t n_rows, int64_t n_cols);
+  Int8Rows input_rows(const ExpertInputView& a);
+  void copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_view);
+  const int32_t* masked_positions(const StepView& step, RowsView out, Launch& how);
+
+  CudaDevice& device_;
+  CudaStream& stream_;
+  Launch how_;
+  CudaScratch scratch_;
+  Attended attended_;
+  Masked masked_;
+};
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,269 @@
+// Each operation of a GPU's stream against the CPU's, with the same bytes: equal in every bit where
+// the numeric contract says so, for 1 to 16 rows and rows that are no whole chunks; and what GPUs
+// do not do yet is told. (Whole models: cuda_model_test.cpp. Kernels alone: the other tests here.)
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/cuda_device.h"
+#include "backend/mailbox.h"
+#include "base/units.h"
+#include "gpu/tiny_model.h"
+#include "quant/half.h"
+#include "support/error_of.h"
+
+namespace sluice::backend::cuda::test {
+namespace {
+
+size_t count(int64_t n) { return static_cast<size_t>(n); }
+
+// The CPU's operations, and the GPU's.
+class CudaOpsTest : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped()) return;
+    device = make_cuda_device(0);
+    stream = device->make_stream("main");
+    gpu = std::make_unique<Side>(device.get());
+    scratch = device->allocate(MemoryKind::device, kMiB);  // some of what it needs
+    gpu_ops = device->make_ops(*stream, {}, {scratch.data() + 8, kMiB - 8});
+    cpu_ops = make_cpu_ops(pool);
+  }
+
+  RowsView rows(Side& side, int n_rows, int64_t n_cols, uint64_t seed) {
+    return {side.put(random_values(count(n_rows * n_cols), seed)), n_rows, n_cols};
+  }
+  std::vector<float> read(Side& side, const RowsView& v) {
+    if (&side == gpu.get()) stream->finish();
+    return side.get(v.data, count(v.n_rows * v.n_cols));
+  }
+  std::string fault(const std::function<void()>& ask) {
+    ask();
+    return sluice::test::error_of(Errc::device, [&] { stream->finish(); });
+  }
+
+  ThreadPool pool{2};
+  Side host{nullptr};
+  std::unique_ptr<backend::Device> device;
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Side> gpu;
+  Buffer scratch;
+  std::unique_ptr<DeviceOps> gpu_ops;
+  std::unique_ptr<Ops> cpu_ops;
+};
+
+TEST_F(CudaOpsTest, EmbedsAsTheCpu) {
+  constexpr int kCols = 96, kTokens = 40;
+  const std::vector<float> values = random_values(size_t{kCols} * kTokens, 1);
+  for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
+    std::vector<uint16_t> bits;
+    for (const float v : values) {
+      bits.push_back(type == Type::f16 ? quant::f32_to_f16(v) : quant::f32_to_bf16(v));
+    }
+    TinyStep step{};
+    step.n_live = 3;
+    step.tokens[0] = 39, step.tokens[1] = 0, step.tokens[2] = 17;
+    std::vector<std::vector<float>> out;
+    for (Side* side : {&host, gpu.get()}) {
+      const auto bytes = type == Type::f32 ? std::as_bytes(std::span<const float>(values))
+                                           : std::as_bytes(std::span<const uint16_t>(bits));
+      const WeightView table{type, side->put(bytes), kCols, kTokens};
+      const auto* const at =
+          reinterpret_cast<const TinyStep*>(side->put(std::as_bytes(std::span(&step, 1))));
+      const RowsView x = rows(*side, 4, kCols, 2);  // the last one is padding, and stays
+      Ops& ops = side == &host ? *cpu_ops : *gpu_ops;
+      ops.embed(table, TinyStep::view(at, 4), x);
+      out.push_back(read(*side, x));
+    }
+    expect_same_bits(out[0], out[1], std::string(quant::type_name(type)));
+  }
+}
+
+TEST_F(CudaOpsTest, AddsProjectionsAsTheCpu) {
+  for (const Type type : {Type::q4_k, Type::q6_k, Type::q8_0}) {
+    for (const int n_rows : {1, 3, 16}) {
+      const int n_cols = type == Type::q8_0 ? 96 : 512;
+      std::vector<std::vector<float>> out;
+      for (Side* side : {&host, gpu.get()}) {
+        const Projection w{woven_weight(*side, type, n_cols, 64, 3),
+                           side->put(random_values(64, 4))};
+        const RowsView in = rows(*side, n_rows, n_cols, 5), x = rows(*side, n_rows, 64, 6);
+        Ops& ops = side == &host ? *cpu_ops : *gpu_ops;
+        ops.project_add(in, w, x);
+        out.push_back(read(*side, x));
+      }
+      expect_same_bits(out[0], out[1], std::string(quant::type_name(type)));
+    }
+  }
+}
+
+// The norm is the device's own (its order of sums); what follows is the CPU's, in every bit.
+TEST_F(CudaOpsTest, ProjectsAndGivesLogitsOfItsNormAsTheCpu) {
+  constexpr int kCols = 256;
+  for (const int n_rows : {1, 5, 16}) {
+    const std::vector<float> norm = norm_weights(kCols, 7);
+    const RowsView x = rows(*gpu, n_rows, kCols, 8);
+    const std::vector<float> values = read(*gpu, x);
+    std::vector<float> normed;
+    for (int r = 0; r < n_rows; ++r) {
+      const auto row = device_norm(std::span(values).subspan(count(r * kCols), kCols), norm, 1e-6f);
+      normed.insert(normed.end(), row.begin(), row.end());
+    }
+    const NormView norm_view{gpu->put(norm), 1e-6f};
+    const auto want = [&](Type type, int n_out, uint64_t seed) {
+      const RowsView in{host.put(normed), n_rows, kCols};
+      const RowsView sum{host.put(std::vector<float>(count(n_rows * n_out))), n_rows, n_out};
+      cpu_ops->project_add(in, {woven_weight(host, type, kCols, n_out, seed), nullptr}, sum);
+      return read(host, sum);
+    };
+    const std::vector<Projection> weights = {
+        {woven_weight(*gpu, Type::q4_k, kCols, 64, 9), nullptr},
+        {woven_weight(*gpu, Type::q6_k, kCols, 32, 10), nullptr}};
+    const RowsView out = rows(*gpu, n_rows, 96, 11);
+    gpu_ops->project_in(x, norm_view, weights, out);
+    const auto q = want(Type::q4_k, 64, 9), v = want(Type::q6_k, 32, 10), got = read(*gpu, out);
+    for (int r = 0; r < n_rows; ++r) {
+      const auto row = std::span(got).subspan(count(r * 96), 96);
+      expect_same_bits(std::span(q).subspan(count(r * 64), 64), row.first(64), "first weight");
+      expect_same_bits(std::span(v).subspan(count(r * 32), 32), row.last(32), "second weight");
+    }
+    // Of the last row first; what is not wanted is not asked for.
+    TinyStep step{};
+    step.n_logits = n_rows;
+    for (int i = 0; i < n_rows; ++i) step.logit_rows[i] = n_rows - 1 - i;
+    for (int i = n_rows; i < kWidest; ++i) step.logit_rows[i] = 1'000'000'000;
+    const auto* const at =
+        reinterpret_cast<const TinyStep*>(gpu->put(std::as_bytes(std::span(&step, 1))));
+    const RowsView logits = rows(*gpu, kWidest, kVocab, 12);
+    gpu_ops->logits(x, TinyStep::view(at, n_rows), 0, norm_view,
+                    woven_weight(*gpu, Type::q6_k, kCols, kVocab, 13), logits);
+    const auto all = want(Type::q6_k, kVocab, 13), wanted = read(*gpu, logits);
+    for (int r = 0; r < n_rows; ++r) {
+      expect_same_bits(std::span(all).subspan(count(r) * kVocab, kVocab),
+                       std::span(wanted).subspan(count(n_rows - 1 - r) * kVocab, kVocab), "logits");
+    }
+  }
+}
+
+// Experts that many rows share, that one row has twice (forced experts may), and a shared one.
+TEST_F(CudaOpsTest, ComputesExpertsAsTheCpu) {
+  for (const bool is_odd : {false, true}) {
+    const TinyShape shape = is_odd ? odd_shape() : TinyShape{};
+    TinyModel on_host(shape, host), on_gpu(shape, *gpu);
+    for (const int n_rows : {1, 3, 16}) {
+      std::vector<int32_t> chosen;
+      for (int i = 0; i < n_rows * kUsed; ++i) chosen.push_back(i % 5 == 0 ? 2 : (i * 3) % 5);
+      if (n_rows == 16) std::ranges::fill(chosen, 1);  // 32 pairs of one expert
+      chosen[1] = chosen[0];
+      std::vector<std::vector<float>> out;
+      for (TinyModel* model : {&on_host, &on_gpu}) {
+        Side& side = model == &on_host ? host : *gpu;
+        const int64_t d = shape.d_model;
+        std::vector<int8_t> q(count(n_rows * d));
+        std::vector<float> scales(count(n_rows * d / 32)), sums(scales.size());
+        const auto a = random_values(q.size(), 20);
+        for (int r = 0; r < n_rows; ++r) {
+          quant::quantize_activation(std::span(a).subspan(count(r * d), count(d)), q.data() + r * d,
+                                     scales.data() + r * d / 32, sums.data() + r * d / 32);
+        }
+        const RoutingView routing{kUsed, side.put(chosen),
+                                  side.put(random_values(chosen.size(), 21)),
+                                  side.put(random_values(count(n_rows), 22))};
+        const RowsView x = rows(side, n_rows, d, 23);
+        Ops& ops = model == &on_host ? *cpu_ops : *gpu_ops;
+        ops.experts(model->experts(0),
+                    {n_rows, d, nullptr, side.put(q), side.put(scales), side.put(sums)}, routing,
+                    x);
+        out.push_back(read(side, x));
+      }
+      expect_same_bits(out[0], out[1], cat(n_rows, " rows", is_odd ? ", odd" : ""));
+    }
+  }
+}
+
+// Choices as the CPU's, forced ones included; the experts' input is that of the device's own norm.
+TEST_F(CudaOpsTest, RoutesAsTheCpu) {
+  for (const bool is_odd : {false, true}) {
+    const TinyShape shape = is_odd ? odd_shape() : TinyShape{};
+    TinyModel on_host(shape, host), on_gpu(shape, *gpu);
+    const int64_t d = shape.d_model;
+    for (const int n_rows : {1, 3, 16}) {
+      std::vector<int32_t> forced(count(n_rows * kUsed), -1);
+      forced.back() = 4;
+      struct Got {
+        std::vector<int32_t> experts;
+        std::vector<float> weights;
+        std::vector<int8_t> q;
+        std::vector<float> d, y;
+      };
+      std::vector<Got> got;
+      for (TinyModel* model : {&on_host, &on_gpu}) {
+        Side& side = model == &on_host ? host : *gpu;
+        const ExpertInputView a{n_rows,
+                                d,
+                                nullptr,
+                                side.put(std::vector<int8_t>(count(n_rows * d))),
+                                side.put(std::vector<float>(count(n_rows * d / 32))),
+                                side.put(std::vector<float>(count(n_rows * d / 32)))};
+        const RoutingView routing{kUsed, side.put(std::vector<int32_t>(forced.size())),
+                                  side.put(std::vector<float>(forced.size())),
+                                  side.put(std::vector<float>(count(n_rows))), side.put(forced)};
+        Ops& ops = model == &on_host ? *cpu_ops : *gpu_ops;
+        ops.route(rows(side, n_rows, d, 30), model->ffn_norm(0), model->router(0), a, routing);
+        if (&side == gpu.get()) stream->finish();
+        got.push_back({side.get(routing.experts, forced.size()),
+                       side.get(routing.weights, forced.size()), side.get(a.q, count(n_rows * d)),
+                       side.get(a.d, count(n_rows * d / 32)),
+                       side.get(a.y, count(n_rows * d / 32))});
+      }
+      EXPECT_EQ(got[0].experts, got[1].experts);
+      EXPECT_EQ(got[1].experts.back(), 4);
+      for (size_t i = 0; i < forced.size(); ++i) {
+        EXPECT_NEAR(got[0].weights[i], got[1].weights[i], 1e-5);
+      }
+      const auto x = random_values(count(n_rows * d), 30);
+      const auto norm = gpu->get(on_gpu.ffn_norm(0).weight, count(d));
+      for (int r = 0; r < n_rows; ++r) {
+        const auto row = device_norm(std::span(x).subspan(count(r * d), count(d)), norm, 1e-6f);
+        std::vector<int8_t> q(count(d));
+        std::vector<float> scales(count(d / 32)), sums(scales.size());
+        quant::quantize_activation(row, q.data(), scales.data(), sums.data());
+        const auto at = count(r * d);
+        EXPECT_TRUE(std::ranges::equal(q, std::span(got[1].q).subspan(at, count(d)))) << r;
+        expect_same_bits(scales, std::span(got[1].d).subspan(at / 32, count(d / 32)), "scales");
+        expect_same_bits(sums, std::span(got[1].y).subspan(at / 32, count(d / 32)), "sums");
+      }
+    }
+  }
+}
+
+TEST_F(CudaOpsTest, TellsWhatGpusDoNotDoYet) {
+  const RowsView x = rows(*gpu, 17, 96, 40);
+  const NormView norm{gpu->put(norm_weights(96, 41)), 1e-6f};
+  const Projection woven{woven_weight(*gpu, Type::q8_0, 96, 96, 42), nullptr};
+  Projection plain = woven;
+  plain.weight.type = Type::f16;
+  const RowsView few{x.data, 2, 96};
+  EXPECT_EQ(fault([&] { gpu_ops->project_add(x, woven, x); }),
+            "stream 'main': CUDA: a step of 17 rows; steps of more than 16 rows do not run on GPUs "
+            "yet");
+  EXPECT_EQ(fault([&] { gpu_ops->project_in(few, norm, std::span(&plain, 1), few); }),
+            "stream 'main': CUDA: weights of type F16 are not read by GPUs yet; quantise them");
+  KvLayerView kv;
+  kv.k_type = kv.v_type = Type::q8_0;
+  kv.page_tokens = 16;
+  EXPECT_EQ(
+      fault([&] { gpu_ops->attend(few, {}, {}, kv, few); }),
+      "stream 'main': CUDA: a KV cache of Q8_0 and Q8_0 is not read by GPUs yet; f16 and bf16 "
+      "are");
+  EXPECT_EQ(fault([&] { gpu_ops->find_experts({}, {}, {}, {}); }),
+            "stream 'main': CUDA: a model whose experts are not all in its memory does not run on "
+            "GPUs yet; use the CPU");
+  stream->begin_recording();
+  gpu_ops->foresee(nullptr, few, norm, {}, {});
+  EXPECT_EQ(sluice::test::error_of(Errc::device, [&] { stream->end_recording(); }),
+            "stream 'main': CUDA: prefetching experts does not run on GPUs yet; use the CPU");
+  gpu_ops->project_add(few, woven, few);
+  EXPECT_NO_THROW(stream->finish());
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda::test
