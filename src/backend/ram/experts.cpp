@@ -160,16 +160,16 @@ void RamKernels::foresee(const uint32_t* wanted, ConstRowsView x, const NormView
   route(x, norm, router, {.n_rows = x.n_rows, .n_cols = x.n_cols}, routing);
 }
 
-void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView& padded) {
-  const ExpertInputView a = live(padded);
+void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView& a) {
+  const ExpertInputView real = live(a);
   ExpertsView found = experts;
   found.table = table_.data();
   if (!link_.empty()) {
     ExpertsView routed = found;
     routed.shared_gate = {};
-    experts_.compute(routed, link_, a, rows(n_slots(link_), a.n_cols));
+    experts_.compute(routed, link_, real, rows(n_slots(link_), a.n_cols));
   }
-  compute_own(found, hits_, a);
+  compute_own(found, hits_, real);
   const double before = device_.now();
   device_.stand_until(read_by_);
   log_->stall_ns += nanoseconds(device_.now() - before);

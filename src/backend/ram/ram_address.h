@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include <array>
 
 #include "backend/device_ops.h"
+#include "base/check.h"
 
 namespace sluice::backend {
 
@@ -14,11 +15,13 @@ constexpr uintptr_t kDeviceBit = uintptr_t{1} << 50;  // x86-64 and AArch64 faul
 
 template <typename T>
 T* device_address(T* p) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): not to be followed
   return p ? reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) | kDeviceBit) : nullptr;
 }
 
 template <typename T>
 T* host_address(T* p) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no other way to take the bit off
   return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(p) & ~kDeviceBit);
 }
 
@@ -52,10 +55,18 @@ inline Projection host_address(const Projection& v) {
   return {host_address(v.weight), host_address(v.bias)};
 }
 
-inline std::vector<Projection> host_address(std::span<const Projection> v) {
-  std::vector<Projection> all;
-  for (const Projection& p : v) all.push_back(host_address(p));
-  return all;
+// Kept by value, as many as a layer has side by side.
+struct KeptProjections {
+  std::array<Projection, 8> all;
+  size_t n = 0;
+  operator std::span<const Projection>() const { return {all.data(), n}; }  // NOLINT
+};
+
+inline KeptProjections host_address(std::span<const Projection> v) {
+  KeptProjections kept;
+  CHECK(v.size() <= kept.all.size());
+  for (const Projection& p : v) kept.all[kept.n++] = host_address(p);
+  return kept;
 }
 
 inline AttentionView host_address(AttentionView v) {

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <vector>
@@ -18,6 +19,9 @@ namespace sluice::backend {
 namespace {
 
 thread_local double* this_threads_seconds = nullptr;
+
+constexpr size_t kFirstQueue = 64;    // commands that it has room for at the start
+constexpr size_t kWrittenBytes = 64;  // that one command keeps
 
 // To the microsecond: a sleep is late by a little, even where the thread asked for precise ones.
 // The rest is spent awake; who yielded would come back late on a busy machine.
@@ -115,9 +119,22 @@ void RamStream::push(Command command) {
   if (device_->options.clock == Clock::virtual_time) command.not_before = device_->now();
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(command));
+    if (n_queued_ == queue_.size()) {
+      std::rotate(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(first_),
+                  queue_.end());
+      first_ = 0;
+      queue_.resize(std::max<size_t>(2 * queue_.size(), kFirstQueue));
+    }
+    queue_[(first_ + n_queued_++) % queue_.size()] = std::move(command);
   }
   changed_.notify_all();
+}
+
+RamStream::Command RamStream::pop() {
+  Command command = std::move(queue_[first_]);
+  first_ = (first_ + 1) % queue_.size();
+  --n_queued_;
+  return command;
 }
 
 void RamStream::work() {
@@ -125,10 +142,9 @@ void RamStream::work() {
   this_threads_seconds = &seconds_;
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    const Command command = std::move(queue_.front());
-    queue_.pop_front();
+    changed_.wait(lock, [&] { return stopping_ || n_queued_ > 0; });
+    if (n_queued_ == 0) return;
+    const Command command = pop();
     if (fault_ && !command.runs_after_fault) {
       changed_.notify_all();  // who waits for the last one need not know that it was passed over
       continue;
@@ -211,9 +227,14 @@ void RamStream::fill(std::byte* to, std::byte value, uint64_t n_bytes) {
 }
 
 void RamStream::write(std::byte* to, std::span<const std::byte> value) {
-  push({[place = host_address(to), kept = std::vector(value.begin(), value.end())] {
-    std::ranges::copy(kept, place);
-  }});
+  for (size_t at = 0; at < value.size(); at += kWrittenBytes) {
+    const auto some = value.subspan(at, std::min(kWrittenBytes, value.size() - at));
+    std::array<std::byte, kWrittenBytes> kept;
+    std::ranges::copy(some, kept.begin());
+    push({[place = host_address(to + at), kept, n = some.size()] {
+      std::copy_n(kept.begin(), n, place);
+    }});
+  }
 }
 
 void RamStream::set(uint64_t* word, uint64_t value) {
@@ -266,7 +287,7 @@ bool RamStream::has_failed() const {
 
 void RamStream::finish() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return queue_.empty() && !is_busy_; });
+  changed_.wait(lock, [&] { return n_queued_ == 0 && !is_busy_; });
   {
     const std::lock_guard host_lock(device_->mutex);
     device_->host_seconds = std::max(device_->host_seconds, seconds_);

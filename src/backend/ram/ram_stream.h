@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "backend/ram/ram_device.h"
+#include "base/inline_function.h"
 
 namespace sluice::backend {
 
@@ -83,8 +83,10 @@ class RamStream final : public Stream {
   void begin_recording() override;
   std::unique_ptr<Recording> end_recording() override;
   void replay(const Recording& recording) override;
-  // By the device's operations.
-  void enqueue(std::function<void()> work) { push({std::move(work)}); }
+  // By the device's operations. Large enough for the views of any; a step that is not replayed asks
+  // for no memory.
+  using Work = InlineFunction<768>;
+  void enqueue(Work work) { push({std::move(work)}); }
   void record(Event& event) override;
   void wait(const Event& event) override;
   bool has_failed() const override;
@@ -100,7 +102,7 @@ class RamStream final : public Stream {
   // After a fault nothing is computed any more until finish() has reported it; but events are still
   // reached, or others would wait for ever.
   struct Command {
-    std::function<void()> call;
+    Work call;
     bool runs_after_fault = false;
     double not_before = 0.0;  // virtual time at which it was asked for
   };
@@ -110,6 +112,7 @@ class RamStream final : public Stream {
   };
 
   void push(Command command);
+  Command pop();
   void work();
   void copy_now(std::byte* to, const std::byte* from, uint64_t n_bytes);
 
@@ -117,7 +120,8 @@ class RamStream final : public Stream {
   const std::string name_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Command> queue_;
+  std::vector<Command> queue_;  // a ring: n_queued_ from first_ on
+  size_t first_ = 0, n_queued_ = 0;
   std::unique_ptr<Recorded> recording_;  // where one is being made
   bool is_busy_ = false;
   bool stopping_ = false;

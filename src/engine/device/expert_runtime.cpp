@@ -138,6 +138,8 @@ void ExpertRuntime::make_device_part() {
   ops_ = device_.make_ops(*main_, mailbox_.view(), std::span(scratch_.take(n_scratch), n_scratch));
   kv_ = std::make_unique<KvCache>(kv_memory_.allocator(), model_.config(),
                                   kv_options(options_.work, options_.place.n_gpu_layers));
+  caches_.push_back(kv_.get());
+  if (host_part_.kv) caches_.push_back(host_part_.kv.get());
   kv_layers_.resize(model_.layers().size());
   std::ranges::copy(kv_->layers(), kv_layers_.begin() + n_host_layers());
   activations_ = std::make_unique<ActivationsBuffer>(scratch_.allocator(), model_, max_rows(),
@@ -188,24 +190,18 @@ void ExpertRuntime::set_link_share(float share) {
   main_->write(reinterpret_cast<std::byte*>(link_share_), std::as_bytes(std::span(&share, 1)));
 }
 
-std::vector<KvCache*> ExpertRuntime::caches() const {
-  std::vector<KvCache*> all = {kv_.get()};
-  if (host_part_.kv) all.push_back(host_part_.kv.get());
-  return all;
-}
-
 uint64_t ExpertRuntime::kv_bytes() const {
   uint64_t sum = 0;
-  for (const KvCache* cache : caches()) sum += cache->n_bytes();
+  for (const KvCache* cache : caches_) sum += cache->n_bytes();
   return sum;
 }
 
 void ExpertRuntime::truncate(SequenceId sequence, int n_tokens) {
-  rows_.truncate(sequence, n_tokens, caches());
+  rows_.truncate(sequence, n_tokens, caches_);
 }
 
 void ExpertRuntime::fork(SequenceId from, SequenceId to, int n_tokens) {
-  rows_.fork(from, to, n_tokens, caches());
+  rows_.fork(from, to, n_tokens, caches_);
 }
 
 // That forked sequences need before they write.
@@ -223,14 +219,14 @@ void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
                          const StepListener& listener) {
   CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
   try {
-    rows_.append(rows, caches());
+    rows_.append(rows, caches_);
     copy_pages();
     log_.begin_step();
     forced_rows_ = forced_.fill(rows_.n_rows(), width());
     run_step(listener);
     end_step(phase);
   } catch (...) {
-    rows_.take_back(caches());
+    rows_.take_back(caches_);
     throw;
   }
 }

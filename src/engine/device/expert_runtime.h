@@ -106,7 +106,6 @@ class ExpertRuntime final : public StepDriver {
   void make_device_part();
   void load_first_experts();
   int n_host_layers() const { return model_.config().n_layers - options_.place.n_gpu_layers; }
-  std::vector<KvCache*> caches() const;
   void copy_pages();
   void run_host_layers(const OnLayer& on_layer);
   void add_to_stats(int layer);
@@ -152,6 +151,7 @@ class ExpertRuntime final : public StepDriver {
   ExpertStats sum_;  // of the logs
   std::unique_ptr<backend::DeviceOps> ops_;
   std::unique_ptr<KvCache> kv_;
+  std::vector<KvCache*> caches_;                 // the device's, and the host's if there is one
   std::vector<backend::KvLayerView> kv_layers_;  // by layer of the model; the host's have no pages
   std::unique_ptr<ActivationsBuffer> activations_;
   std::unique_ptr<backend::Stream> main_, copy_stream_;

@@ -19,6 +19,7 @@ struct Place {
   MissWorkerOptions misses{};
   double link_share = 0.0;
   int n_host_layers = 0;
+  int n_host_threads = 2;
   StepCut cut = StepCut::whole;
   StagingOptions staging{};
   int n_ctx = 96;
@@ -82,7 +83,7 @@ struct Placed {
       : shape(m.shape()),
         device(place.device),
         experts(*m, device),
-        host_threads(2),
+        host_threads(place.n_host_threads),
         runtime(experts, shape, device, host_threads, options_for(shape, place)) {}
 
   // The first tokens together, then one by one.
