@@ -235,6 +235,65 @@ TEST_F(CudaOpsTest, RoutesAsTheCpu) {
   }
 }
 
+// Rows of logits in many orders, with ties.
+std::vector<float> awkward_logits(int row, int n) {
+  std::vector<float> v = random_values(count(n), static_cast<uint64_t>(row) + 50);
+  for (int i = 0; i < n; ++i) {
+    float& x = v[count(i)];
+    if (row == 1) x = static_cast<float>(i);  // each better than all before
+    if (row == 2) x = i % 3 == 0 ? -0.0f : i % 3 == 1 ? 0.0f : -1.0f;  // zeros are equal
+    if (row == 3) x = -1.0f;                                           // one value
+    // Few threads have all that are good, so more are above the bound than there is room for.
+    if (row == 4 && i % 1024 < 200) x += 100.0f;
+    if (row == 5) x = static_cast<float>(-i);
+    if (row == 8) x = std::round(x);
+  }
+  if (row == 6) v[count(n / 2)] = std::nanf("");
+  if (row == 7) v[count(n - 1)] = -INFINITY;
+  return v;
+}
+
+TEST_F(CudaOpsTest, PicksAsTheCpu) {
+  constexpr int kRows = 10, kWanted = 11, kFirst = 2;  // so the last one is not wanted
+  for (const int n_cols : {1, 5, 1000, 1024, 5000, 151'936}) {
+    std::vector<float> logits;
+    for (int r = 0; r < kRows; ++r) {
+      const auto row = awkward_logits(r, n_cols);
+      logits.insert(logits.end(), row.begin(), row.end());
+    }
+    for (const int n_best : {0, 1, 2, 40, 256}) {
+      TinyStep step{};
+      step.n_logits = kWanted;
+      step.n_best = n_best;
+      std::vector<PickedRow> want(kRows);
+      std::memset(static_cast<void*>(want.data()), 0x55, sizeof(PickedRow) * kRows);
+      const Buffer got = device->allocate(MemoryKind::mapped, sizeof(PickedRow) * kRows);
+      std::memset(got.data(), 0x55, got.n_bytes());
+      cpu_ops->pick({logits.data(), kRows, n_cols}, TinyStep::view(&step, kWidest), kFirst,
+                    want.data());
+      const auto* const at =
+          reinterpret_cast<const TinyStep*>(gpu->put(std::as_bytes(std::span(&step, 1))));
+      gpu_ops->pick({gpu->put(logits), kRows, n_cols}, TinyStep::view(at, kWidest), kFirst,
+                    got.as<PickedRow>());
+      stream->finish();
+      for (int r = 0; r < kRows; ++r) {
+        const PickedRow &w = want[count(r)], &g = got.as<PickedRow>()[r];
+        const std::string what = cat("row ", r, " of ", n_cols, ", best ", n_best);
+        ASSERT_EQ(w.is_finite, g.is_finite) << what;
+        ASSERT_EQ(w.n_best, g.n_best) << what;
+        // Of a row that is not finite the CPU may have written some; of others, what is behind the
+        // best stays.
+        for (int i = 0; w.is_finite && i < kMaxBest; ++i) {
+          ASSERT_EQ(w.best[i].token, g.best[i].token) << what << ", place " << i;
+          ASSERT_EQ(std::bit_cast<uint32_t>(w.best[i].logit),
+                    std::bit_cast<uint32_t>(g.best[i].logit))
+              << what << ", place " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(CudaOpsTest, TellsWhatGpusDoNotDoYet) {
   const RowsView x = rows(*gpu, 17, 96, 40);
   const NormView norm{gpu->put(norm_weights(96, 41)), 1e-6f};

@@ -124,7 +124,7 @@ constexpr int kWidest = 16, kMostRot = 64;
 
 // All that varies from step to step. Forced experts are [kLayers, width, kUsed].
 struct TinyStep {
-  int32_t n_live, n_logits;
+  int32_t n_live, n_logits, n_best;
   int32_t tokens[kWidest], positions[kWidest], sequences[kWidest], logit_rows[kWidest];
   int32_t table[kSequences * kPages];
   int32_t forced[kLayers * kWidest * kUsed];
@@ -143,6 +143,7 @@ struct TinyStep {
     v.table_stride = kPages;
     v.n_logits = &at->n_logits;
     v.logit_rows = at->logit_rows;
+    v.n_best = &at->n_best;
     v.forced = at->forced;
     return v;
   }

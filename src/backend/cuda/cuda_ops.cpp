@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "backend/cuda/attend.h"
+#include "backend/cuda/pick.h"
 #include "backend/cuda/project.h"
 #include "backend/cuda/quantize_rows.h"
 #include "backend/cuda/route.h"
@@ -323,8 +324,12 @@ void CudaOps::logits(ConstRowsView x, const StepView& step, int64_t first, const
   });
 }
 
-void CudaOps::pick(ConstRowsView, const StepView&, int64_t, PickedRow*) {
-  enqueue([&](const Attended&) { missing("picking tokens"); });
+void CudaOps::pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) {
+  enqueue([&](const Attended&) {
+    cuda::pick({logits.data, static_cast<int>(logits.n_rows), static_cast<int>(logits.n_cols),
+                step.n_logits, static_cast<int>(first), step.n_best, picks},
+               how_);
+  });
 }
 
 void CudaOps::foresee(const uint32_t*, ConstRowsView, const NormView&, const RouterView&,
