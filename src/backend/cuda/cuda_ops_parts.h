@@ -1,0 +1,43 @@
+// What the two files of a GPU's operations share: checks of what they are asked for, and what
+// stands in their memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "backend/cuda/cuda_ops.h"
+
+namespace sluice::backend::cuda {
+
+constexpr int kMostHeads = 256;
+constexpr int kMostExperts = 1024;
+
+// What stands in zeros: counters of attend and route, and a table without addresses.
+struct Zeros {
+  unsigned n_attended[kMaxRows * kMostHeads];
+  unsigned n_routed;
+  const uint8_t* table[kMostExperts];
+};
+
+inline void require(bool holds, const auto&... what) {
+  if (!holds) throw Error(Errc::device, cat("CUDA: ", what...));
+}
+
+inline int rows_of(int64_t n_rows) {
+  require(n_rows >= 1 && n_rows <= kMaxRows, "a step of ", n_rows,
+          " rows; steps of more than 16 rows do not run on GPUs yet");
+  return static_cast<int>(n_rows);
+}
+
+inline const uint8_t* bytes(const std::byte* data) {
+  return reinterpret_cast<const uint8_t*>(data);
+}
+
+// Every operation but project_add forgets what attend left behind.
+template <typename Work>
+void CudaOps::enqueue(const Work& work) {
+  const Attended attended = std::exchange(attended_, {});
+  stream_.enqueue([&](cudaStream_t) { work(attended); });
+}
+
+}  // namespace sluice::backend::cuda
