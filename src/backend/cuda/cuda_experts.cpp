@@ -59,37 +59,48 @@ void CudaOps::copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_
   copy(a.y, rows.y, a.n_cols / 32, int64_t{8} * rows.n_chunks);
 }
 
+// Without the places where its results go.
+Route CudaOps::route_of(ConstRowsView x, const NormView& norm, const RouterView& router) {
+  const WeightView& w = router.weight;
+  require(quant::is_float(w.type) && w.layout == quant::Layout::rows, "a router of type ",
+          quant::type_name(w.type), " is not read by GPUs yet");
+  require(w.n_rows <= kMostExperts && router.n_used <= kMaxUsed, router.n_used, " of ", w.n_rows,
+          " experts; GPUs choose ", kMaxUsed, " of ", kMostExperts, " at most");
+  auto* const zeros = scratch_.get<Zeros>(Use::zeros, 1);
+  Route p;
+  p.x = x.data;
+  p.norm = norm.weight;
+  p.eps = norm.eps;
+  p.n_rows = rows_of(x.n_rows);
+  p.d_model = static_cast<int>(x.n_cols);
+  p.type = w.type;
+  p.weight = w.data;
+  p.shared_gate = router.shared_gate;
+  p.n_experts = static_cast<int>(w.n_rows);
+  p.n_used = router.n_used;
+  p.renormalize = router.renormalize;
+  p.table = zeros->table;
+  p.list = expert_list();
+  p.scores = scratch_.get<float>(Use::scores, int64_t{kMaxRows} * (kMostExperts + 1));
+  p.n_done = &zeros->n_routed;
+  return p;
+}
+
+// The number of groups stands in front of them.
+ExpertList CudaOps::expert_list() {
+  auto* const groups = scratch_.get<ExpertGroup>(Use::groups, int64_t{kMaxRows} * kMaxUsed + 2);
+  return {reinterpret_cast<int32_t*>(groups), groups + 1};
+}
+
 // The list of experts is left to experts(), which knows where they stand.
 void CudaOps::route(ConstRowsView x, const NormView& norm, const RouterView& router,
                     const ExpertInputView& a, const RoutingView& routing) {
   enqueue([&](const Attended&) {
-    const WeightView& w = router.weight;
-    require(quant::is_float(w.type) && w.layout == quant::Layout::rows, "a router of type ",
-            quant::type_name(w.type), " is not read by GPUs yet");
-    require(w.n_rows <= kMostExperts && router.n_used <= kMaxUsed, router.n_used, " of ", w.n_rows,
-            " experts; GPUs choose ", kMaxUsed, " of ", kMostExperts, " at most");
-    auto* const zeros = scratch_.get<Zeros>(Use::zeros, 1);
-    auto* const groups = scratch_.get<ExpertGroup>(Use::groups, int64_t{kMaxRows} * kMaxUsed + 2);
-    Route p;
-    p.x = x.data;
-    p.norm = norm.weight;
-    p.eps = norm.eps;
-    p.n_rows = rows_of(x.n_rows);
-    p.d_model = static_cast<int>(x.n_cols);
-    p.type = w.type;
-    p.weight = w.data;
-    p.shared_gate = router.shared_gate;
-    p.n_experts = static_cast<int>(w.n_rows);
-    p.n_used = router.n_used;
-    p.renormalize = router.renormalize;
-    p.table = zeros->table;
+    Route p = route_of(x, norm, router);
     p.a = input_rows(a);
     p.experts = routing.experts;
     p.weights = routing.weights;
     p.shared_weights = router.shared_gate ? routing.shared_weights : nullptr;
-    p.list = {reinterpret_cast<int32_t*>(groups), groups + 1};
-    p.scores = scratch_.get<float>(Use::scores, int64_t{kMaxRows} * (kMostExperts + 1));
-    p.n_done = &zeros->n_routed;
     cuda::route(p, how_);
     copy_rows(a, p.a, true);
     if (routing.forced) {
@@ -105,8 +116,7 @@ void CudaOps::experts(const ExpertsView& experts, const ExpertInputView& a,
     const int n_rows = rows_of(x.n_rows);
     const ExpertShape shape = shape_of(experts, routing.n_used);
     const ExpertLayout layout(experts);
-    auto* const groups = scratch_.get<ExpertGroup>(Use::groups, int64_t{kMaxRows} * kMaxUsed + 2);
-    const ExpertList list{reinterpret_cast<int32_t*>(groups), groups + 1};
+    const ExpertList list = expert_list();
     list_experts({routing.experts,
                   n_rows,
                   routing.n_used,

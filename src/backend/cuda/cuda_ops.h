@@ -11,6 +11,7 @@
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/experts.h"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/route.h"
 #include "backend/device_ops.h"
 
 namespace sluice::backend::cuda {
@@ -64,6 +65,8 @@ class CudaOps final : public DeviceOps {
   void enqueue(const Work& work);
   [[noreturn]] void missing(const char* what) const;
   Int8Rows int8_rows(CudaScratch::Use use, int64_t n_rows, int64_t n_cols);
+  Route route_of(ConstRowsView x, const NormView& norm, const RouterView& router);
+  ExpertList expert_list();
   Int8Rows input_rows(const ExpertInputView& a);
   void copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_view);
   const int32_t* masked_positions(const StepView& step, RowsView out, Launch& how);
