@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/cuda_stream.h"
 
+#include <algorithm>
+
 #include "backend/cuda/stream_words.h"
 #include "base/check.h"
 
@@ -80,15 +82,12 @@ void CudaStream::set(uint64_t* word, uint64_t value) {
 // what it holds may not be released by CUDA's thread, which may not call CUDA.
 CudaStream::HostCall& CudaStream::kept_call(std::function<void()> work) {
   std::list<HostCall>& calls = is_recording_ ? recorded_calls_ : calls_;
-  HostCall* call = nullptr;
-  for (HostCall& c : calls_) {
-    if (!is_recording_ && c.is_done) call = &c;
-  }
-  if (!call) call = &calls.emplace_back();
-  call->stream = this;
-  call->is_done = false;
-  call->work = std::move(work);
-  return *call;
+  const auto done =
+      std::ranges::find_if(calls_, [](const HostCall& c) { return c.is_done.load(); });
+  HostCall& call = is_recording_ || done == calls_.end() ? calls.emplace_back() : *done;
+  call.stream = this;
+  call.work = std::move(work);
+  return call;
 }
 
 void CudaStream::run_call(void* call) {
@@ -106,7 +105,10 @@ void CudaStream::run_call(void* call) {
 void CudaStream::call(std::function<void()> work) {
   if (has_fault()) return;
   HostCall& kept = kept_call(std::move(work));
-  enqueue([&](cudaStream_t stream) { CHECK_CUDA(cudaLaunchHostFunc(stream, run_call, &kept)); });
+  enqueue([&](cudaStream_t stream) {
+    kept.is_done = false;
+    CHECK_CUDA(cudaLaunchHostFunc(stream, run_call, &kept));
+  });
 }
 
 void CudaStream::record(Event& event) {

@@ -69,7 +69,7 @@ class CudaStream final : public Stream {
   struct HostCall {
     CudaStream* stream = nullptr;
     std::function<void()> work;
-    std::atomic<bool> is_done = false;
+    std::atomic<bool> is_done = true;  // or it was passed over
   };
   struct Recorded;
 
