@@ -107,6 +107,10 @@ class Device {
 
   // What a stream has set a word to; 0 before it ever did.
   virtual uint64_t read(const uint64_t* word) const = 0;
+  // The calling thread of the host waits until the device's work has set a word to that value, or
+  // until gives_up(): then false. On a virtual clock the thread's time is that of the word then.
+  virtual bool await(const uint64_t* word, uint64_t value,
+                     const std::function<bool()>& gives_up) = 0;
 };
 
 // The GPU of that number, as the driver counts them from 0. Throws Errc::device with the reason

@@ -56,13 +56,29 @@ struct LookupView {
   LayerLogView log;
 };
 
+// How the device tells of a layer that it has routed, and of what a later one would choose now; in
+// memory that both sides see.
+struct LayerNews {
+  uint64_t told;     // by the device: request_number() of the layer, when all below is written
+  uint64_t heard;    // by the host: the same, when it has read it
+  int32_t is_asked;  // whether there is a prediction
+};
+
+struct ForeseeView {
+  LayerId layer;                     // that was routed
+  const uint32_t* step = nullptr;    // [1]: its number
+  const uint32_t* wanted = nullptr;  // [1], by the host at any time; 0: no prediction
+  LayerNews* news = nullptr;
+};
+
 // Of one stream of a device: every call enqueues, or is recorded. Views are kept by value; what
 // they point to outlives the work.
 class DeviceOps : public Ops {
  public:
-  // Where *wanted is not 0: what a later layer's router would choose now, from the same x.
-  virtual void foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
-                       const RouterView& router, const RoutingView& routing) = 0;
+  // Behind find_experts: tells the host that the layer is routed, and where that is wanted, what a
+  // later layer's router would choose now, from the same x; without a router there is none.
+  virtual void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
+                       const RouterView& router, const RoutingView& prediction) = 0;
 
   // Finds what the rows chose: in the table, among what was staged, in the host's memory; and asks
   // the host for the rest, through the mailbox.

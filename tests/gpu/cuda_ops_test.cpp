@@ -317,7 +317,7 @@ TEST_F(CudaOpsTest, TellsWhatGpusDoNotDoYet) {
             "stream 'main': CUDA: a model whose experts are not all in its memory does not run on "
             "GPUs yet; use the CPU");
   stream->begin_recording();
-  gpu_ops->foresee(nullptr, few, norm, {}, {});
+  gpu_ops->foresee({}, few, norm, {}, {});
   EXPECT_EQ(sluice::test::error_of(Errc::device, [&] { stream->end_recording(); }),
             "stream 'main': CUDA: prefetching experts does not run on GPUs yet; use the CPU");
   gpu_ops->project_add(few, woven, few);

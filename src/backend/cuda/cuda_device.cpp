@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/cuda_stream.h"
+#include "base/patience.h"
 #include "base/units.h"
 #include "base/wall_clock.h"
 
@@ -145,6 +146,15 @@ double CudaDevice::now() const { return wall_seconds(); }
 
 uint64_t CudaDevice::read(const uint64_t* word) const {
   return std::atomic_ref(*const_cast<uint64_t*>(word)).load(std::memory_order_acquire);
+}
+
+bool CudaDevice::await(const uint64_t* word, uint64_t value,
+                       const std::function<bool()>& gives_up) {
+  for (Patience patience; read(word) != value;) {
+    if (gives_up()) return false;
+    patience.wait();
+  }
+  return true;
 }
 
 }  // namespace sluice::backend::cuda

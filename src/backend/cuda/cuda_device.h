@@ -23,6 +23,7 @@ class CudaDevice final : public Device {
   double now() const override;
   void host_worked(double) override {}
   uint64_t read(const uint64_t* word) const override;
+  bool await(const uint64_t* word, uint64_t value, const std::function<bool()>& gives_up) override;
 
   void make_current() const;  // of the calling thread
 

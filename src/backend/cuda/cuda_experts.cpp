@@ -137,7 +137,7 @@ void CudaOps::experts(const ExpertsView& experts, const ExpertInputView& a,
   });
 }
 
-void CudaOps::foresee(const uint32_t*, ConstRowsView, const NormView&, const RouterView&,
+void CudaOps::foresee(const ForeseeView&, ConstRowsView, const NormView&, const RouterView&,
                       const RoutingView&) {
   enqueue([&](const Attended&) { missing("prefetching experts"); });
 }

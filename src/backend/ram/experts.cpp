@@ -2,13 +2,16 @@
 // what it asks the host for.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <utility>
 
 #include "backend/ram/ram_address.h"
 #include "backend/ram/ram_kernels.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/miss_split.h"
+#include "base/patience.h"
 
 namespace sluice::backend {
 namespace {
@@ -17,6 +20,12 @@ constexpr double kGiga = 1e9;
 constexpr double kMicro = 1e-6;
 
 int64_t nanoseconds(double seconds) { return std::llround(seconds * kGiga); }
+
+// What the host writes meanwhile.
+template <typename T>
+T read_now(const T& word) {
+  return std::atomic_ref(const_cast<T&>(word)).load(std::memory_order_acquire);
+}
 
 int64_t n_slots(std::span<const ExpertPair> pairs) {
   int64_t n = 0;
@@ -93,11 +102,14 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   append_routing(routing, n_live_, lookup.log);
   take_table({lookup.table, static_cast<size_t>(experts.gate.n_mats)});
   hits_.clear(), link_.clear(), misses_.clear();
+  used_.assign(static_cast<size_t>(experts.gate.n_mats), 0);
   for (int32_t slot = 0; slot < n_live_ * routing.n_used; ++slot) {
     const int32_t e = routing.experts[slot];
     const std::byte*& found = table_[static_cast<size_t>(e)];
     const bool is_resident = lookup.table[e] != nullptr;
-    if (!found) found = staged(lookup, e);
+    // Once for all rows: a copy that arrives in between would be there for some of them only.
+    const bool is_first = std::exchange(used_[static_cast<size_t>(e)], 1) == 0;
+    if (!found && is_first) found = staged(lookup, e);
     (found ? hits_ : misses_).push_back({e, static_cast<int32_t>(slot / routing.n_used), slot});
     log_->n_hits += is_resident;
     log_->n_staged += !is_resident && found;
@@ -154,10 +166,19 @@ ExpertInputView RamKernels::live(ExpertInputView a) const {
   return a;
 }
 
-void RamKernels::foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
-                         const RouterView& router, const RoutingView& routing) {
-  if (*wanted == 0) return;
-  route(x, norm, router, {.n_rows = x.n_rows, .n_cols = x.n_cols}, routing);
+// On the virtual clock the host's thread has its turn before the work goes on, so that every run is
+// the same.
+void RamKernels::foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
+                         const RouterView& router, const RoutingView& prediction) {
+  LayerNews& news = *foresee.news;
+  news.is_asked = router.weight && read_now(*foresee.wanted) != 0;
+  if (news.is_asked) {
+    route(x, norm, router, {.n_rows = x.n_rows, .n_cols = x.n_cols}, prediction);
+  }
+  const uint64_t number = request_number(*foresee.step, foresee.layer);
+  device_.tell(&news.told, number);
+  if (machine_.clock == Clock::wall) return;
+  for (Patience patience; read_now(news.heard) != number;) patience.wait();
 }
 
 void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView& a) {

@@ -127,6 +127,11 @@ inline ExpertsView host_address(ExpertsView v) {
   return v;
 }
 
+inline ForeseeView host_address(ForeseeView v) {
+  v.step = host_address(v.step);
+  return v;
+}
+
 inline LookupView host_address(LookupView v) {
   v.step = host_address(v.step);
   v.n_live = host_address(v.n_live);

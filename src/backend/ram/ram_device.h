@@ -31,6 +31,7 @@ class RamDevice final : public Device {
   void host_worked(double seconds) override;
   // In virtual time: as it was at the time that the reader's work has reached.
   uint64_t read(const uint64_t* word) const override;
+  bool await(const uint64_t* word, uint64_t value, const std::function<bool()>& gives_up) override;
 
   const RamDeviceOptions& options() const;
   uint64_t pinned_bytes() const;  // and registered
@@ -47,6 +48,8 @@ class RamDevice final : public Device {
   double link_free_at() const;
   double cross_link(uint64_t n_bytes);
   void stand_until(double seconds);
+  // By such work: sets a word, now.
+  void tell(uint64_t* word, uint64_t value);
   // Virtual time: the work takes so long. Ignored on the wall's clock.
   static void spend(double seconds);
   // When all the work of a finished stream was done, from the device's start on.

@@ -47,8 +47,8 @@ class RamKernels {
   // Those of a device that lacks some experts (experts.cpp).
   void experts(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
                RowsView x);
-  void foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
-               const RouterView& router, const RoutingView& routing);
+  void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
+               const RouterView& router, const RoutingView& prediction);
   void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,
                     const RoutingView& routing);
   void compute_found(const ExpertsView& experts, const ExpertInputView& a);

@@ -51,9 +51,9 @@ void RamOps::pick(ConstRowsView logits, const StepView& step, int64_t first, Pic
   enqueue(&RamKernels::pick, logits, step, first, picks);
 }
 
-void RamOps::foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
-                     const RouterView& router, const RoutingView& routing) {
-  enqueue(&RamKernels::foresee, wanted, x, norm, router, routing);
+void RamOps::foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
+                     const RouterView& router, const RoutingView& prediction) {
+  enqueue(&RamKernels::foresee, foresee, x, norm, router, prediction);
 }
 
 void RamOps::find_experts(const ExpertsView& experts, const LookupView& lookup,

@@ -29,8 +29,8 @@ class RamOps final : public DeviceOps {
               const WeightView& output, RowsView logits) override;
   void pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) override;
 
-  void foresee(const uint32_t* wanted, ConstRowsView x, const NormView& norm,
-               const RouterView& router, const RoutingView& routing) override;
+  void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
+               const RouterView& router, const RoutingView& prediction) override;
   void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,
                     const RoutingView& routing) override;
   void compute_found(const ExpertsView& experts, const ExpertInputView& a) override;

@@ -13,6 +13,7 @@
 #include "backend/ram/ram_address.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/patience.h"
 #include "base/wall_clock.h"
 
 namespace sluice::backend {
@@ -53,6 +54,14 @@ bool RamDevice::Shared::is_in(MemoryKind kind, std::span<const std::byte> bytes)
   return block.kind == kind && bytes.data() + bytes.size() <= begin + block.n_bytes;
 }
 
+void RamDevice::Shared::set(uint64_t* word, uint64_t value, double seconds) {
+  const std::lock_guard lock(mutex);
+  Word& w = words[word];
+  w.before = std::exchange(w.value, value);
+  w.seconds = seconds;
+  std::atomic_ref(*word).store(value, std::memory_order_release);
+}
+
 uint64_t RamDevice::Shared::read(const uint64_t* word) {
   const double reader = now();
   std::unique_lock lock(mutex);
@@ -70,6 +79,23 @@ double RamDevice::Shared::now() {
 }
 
 double RamDevice::now() const { return shared_->now(); }
+
+void RamDevice::tell(uint64_t* word, uint64_t value) { shared_->set(word, value, now()); }
+
+bool RamDevice::await(const uint64_t* word, uint64_t value, const std::function<bool()>& gives_up) {
+  thread_local double seconds_here = 0.0;  // of a thread of the host
+  const std::atomic_ref told(*const_cast<uint64_t*>(word));
+  for (Patience patience; told.load(std::memory_order_acquire) != value;) {
+    if (gives_up()) return false;
+    patience.wait();
+  }
+  if (shared_->options.clock == Clock::virtual_time) {
+    const std::lock_guard lock(shared_->mutex);
+    seconds_here = shared_->words[word].seconds;
+    this_threads_seconds = &seconds_here;
+  }
+  return true;
+}
 
 double RamDevice::cross_link(uint64_t n_bytes) {
   return shared_->book_link(now(), n_bytes, nullptr);
@@ -243,16 +269,10 @@ void RamStream::set(uint64_t* word, uint64_t value) {
     ++device_->words[word].n_asked;
   }
   push({[this, word, value] {
-          const bool is_set = !has_failed();
+          if (!has_failed()) device_->set(word, value, seconds_);
           {
             const std::lock_guard lock(device_->mutex);
-            RamDevice::Shared::Word& w = device_->words[word];
-            ++w.n_set;
-            if (is_set) {
-              w.before = std::exchange(w.value, value);
-              w.seconds = seconds_;
-              std::atomic_ref(*word).store(value, std::memory_order_release);
-            }
+            ++device_->words[word].n_set;
           }
           device_->word_changed.notify_all();
         },

@@ -23,6 +23,7 @@ struct RamDevice::Shared {
   double book_link(double now, uint64_t n_bytes, const std::byte* to);
   // Whether all of it was allocated as memory of that kind.
   bool is_in(MemoryKind kind, std::span<const std::byte> bytes);
+  void set(uint64_t* word, uint64_t value, double seconds);
   uint64_t read(const uint64_t* word);
   // As the calling work's stream has reached it; to others, as far as the host has waited.
   double now();

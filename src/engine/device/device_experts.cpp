@@ -39,11 +39,7 @@ void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
 }
 
 void WholeExperts::foresee(LayerId layer, backend::ConstRowsView x) {
-  if (!p_.staging.is_on()) return;
-  p_.staging.foresee(p_.ops, layer, x);
-  p_.main.call([this, layer] {
-    p_.staging.layer_routed(layer, log_.step(), log_.routed(layer), p_.demand, log_.layer(layer));
-  });
+  p_.staging.foresee(p_.ops, layer, p_.step, x);
 }
 
 // As many rows at a time as the mailbox holds.

@@ -147,8 +147,9 @@ void ExpertRuntime::make_device_part() {
   link_share_ = reinterpret_cast<float*>(tables_.take(sizeof(float)));
   set_link_share(static_cast<float>(options_.place.link_share));
   staging_ = std::make_unique<ExpertStaging>(
-      device_, trunk_.model(), DeviceBlock(device_, price_.vram.staging), host_, cache_,
-      *copy_stream_, std::min(max_rows(), kNarrowRows), options_.staging);
+      device_, trunk_.model(), DeviceBlock(device_, price_.vram.staging),
+      ExpertStaging::Parts{host_, cache_, *copy_stream_, copies_, log_},
+      std::min(max_rows(), kNarrowRows), options_.staging);
   parts_.emplace(ExpertParts{.ops = *ops_,
                              .main = *main_,
                              .copies = *copy_stream_,
@@ -235,6 +236,7 @@ void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
 void ExpertRuntime::run_step(const StepListener& listener) {
   run_host_layers(listener.on_layer);
   worker_.begin_step();
+  staging_->begin_step(log_.step(), rows_.n_rows(), LayerId(n_host_layers()));
   try {
     run_device_layers(listener);
   } catch (...) {
@@ -245,16 +247,17 @@ void ExpertRuntime::run_step(const StepListener& listener) {
       // finish() reports the fault again for the work queued behind it; it was already thrown
       // above.
     }
+    staging_->end_step();
     const std::string fault = worker_.end_step();
     mend_copies();
     if (fault.empty()) throw;
     throw Error(Errc::device, fault);
   }
+  staging_->end_step();
   worker_.end_step();
 }
 
 void ExpertRuntime::end_step(policy::Phase phase) {
-  staging_->end_step();
   mend_copies();
   copies_.boundary(
       learn(phase), [this](policy::ExpertKey key) { return staging_->find(key); },

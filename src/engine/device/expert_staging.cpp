@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "backend/mailbox.h"
 #include "base/error.h"
 
 namespace sluice::engine {
@@ -45,14 +46,15 @@ double ExpertStaging::Trust::probability() const {
 }
 
 ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device_model,
-                             DeviceBlock memory, HostExperts& host,
-                             const policy::ExpertCache& cache, backend::Stream& copies,
-                             int max_rows, const StagingOptions& options)
+                             DeviceBlock memory, const Parts& parts, int max_rows,
+                             const StagingOptions& options)
     : device_(device),
       model_(device_model),
-      host_(host),
-      cache_(cache),
-      copies_(copies),
+      host_(parts.host),
+      cache_(parts.cache),
+      copies_(parts.copies),
+      demand_(parts.demand),
+      log_(parts.log),
       options_(options),
       max_rows_(max_rows),
       waste_(options.max_waste, static_cast<double>(memory.n_bytes())),
@@ -64,7 +66,7 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   if (!options.enabled || sizes.n_slots == 0) return;
   int n_copies = 0;  // that bring an expert
   for (const model::Layer& layer : model_.layers()) {
-    n_copies = std::max(n_copies, host.n_copies(layer.id));
+    n_copies = std::max(n_copies, host_.n_copies(layer.id));
   }
   copy_seconds_ = n_copies * options.delay_us * 1e-6 +
                   static_cast<double>(sizes.slot_bytes) / (options.link_gbps * 1e9);
@@ -73,21 +75,21 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   for (const model::Layer& layer : model_.layers()) layouts_.emplace_back(layer.experts);
   const int n_used = model_.config().n_experts_used;
   const auto n_slots = static_cast<size_t>(sizes.n_slots);
-  const auto n_pairs = static_cast<size_t>(max_rows) * static_cast<size_t>(n_used);
+  const size_t n_layers = model_.layers().size();
+  constexpr auto kNews = sizeof(backend::LayerNews);
   try {
-    mapped_ = device.allocate(backend::MemoryKind::mapped,
-                              (n_slots + 1) * sizeof(uint64_t) +
-                                  (2 * n_pairs + static_cast<size_t>(max_rows)) * sizeof(float));
+    mapped_ = device.allocate(backend::MemoryKind::mapped, n_layers * (kNews + prediction_bytes()) +
+                                                               (n_slots + 1) * sizeof(uint64_t));
   } catch (const Error&) {
     n_ahead_ = 0;  // so little pinned memory: then nothing comes ahead
     return;
   }
-  words_ = {mapped_.as<uint64_t>(), n_slots};
+  news_ = {mapped_.as<backend::LayerNews>(), n_layers};
+  std::ranges::fill(news_, backend::LayerNews{});
+  words_ = {reinterpret_cast<uint64_t*>(news_.data() + n_layers), n_slots};
   is_wanted_ = reinterpret_cast<uint32_t*>(words_.data() + n_slots);
   *is_wanted_ = 1;
-  auto* const values = reinterpret_cast<float*>(words_.data() + n_slots + 1);
-  prediction_ = {n_used, reinterpret_cast<int32_t*>(values), values + n_pairs,
-                 values + 2 * n_pairs};
+  predictions_ = reinterpret_cast<std::byte*>(words_.data() + n_slots + 1);
   for (uint64_t& word : words_) {
     word = 0;
     slots_.push_back(memory_.take(sizes.slot_bytes));
@@ -96,18 +98,96 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   keys_.resize(n_slots, 0);
   is_under_way_.resize(n_slots, false);
   trust_.resize(static_cast<size_t>(n_used));
+  if (is_on()) thread_ = std::thread([this] { work(); });
 }
 
-void ExpertStaging::foresee(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x) {
+ExpertStaging::~ExpertStaging() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    is_over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+// Experts, weights and the shared expert's, of max_rows rows.
+size_t ExpertStaging::prediction_bytes() const {
+  const auto n_used = static_cast<size_t>(model_.config().n_experts_used);
+  return static_cast<size_t>(max_rows_) * (2 * n_used + 1) * sizeof(float);
+}
+
+backend::RoutingView ExpertStaging::prediction(LayerId layer) const {
+  const int n_used = model_.config().n_experts_used;
+  const auto at = static_cast<size_t>(layer.value) * prediction_bytes();
+  auto* const values = reinterpret_cast<float*>(predictions_ + at);
+  const int64_t n_pairs = int64_t{max_rows_} * n_used;
+  return {n_used, reinterpret_cast<int32_t*>(values), values + n_pairs, values + 2 * n_pairs};
+}
+
+void ExpertStaging::foresee(backend::DeviceOps& ops, LayerId layer, const uint32_t* step,
+                            backend::ConstRowsView x) {
+  if (!is_on() || x.n_rows > max_rows_) return;
+  const backend::ForeseeView view{.layer = layer,
+                                  .step = step,
+                                  .wanted = is_wanted_,
+                                  .news = &news_[static_cast<size_t>(layer.value)]};
   const LayerId target(layer.value + n_ahead_);
-  if (target.value >= model_.config().n_layers || x.n_rows > max_rows_) return;
+  if (target.value >= model_.config().n_layers) {
+    ops.foresee(view, x, {}, {}, prediction(layer));
+    return;
+  }
   const model::Layer& later = model_.layers()[static_cast<size_t>(target.value)];
-  ops.foresee(is_wanted_, x, later.ffn_norm, later.router, prediction_);
+  ops.foresee(view, x, later.ffn_norm, later.router, prediction(layer));
 }
 
-void ExpertStaging::layer_routed(LayerId layer, uint32_t step, std::span<const RoutedExpert> routed,
-                                 const ExpertCopies& demand, const backend::LayerLog& found) {
-  step_ = step;
+void ExpertStaging::begin_step(uint32_t step, int64_t n_rows, LayerId first) {
+  if (!is_on() || n_rows > max_rows_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    step_ = step;
+    first_layer_ = first;
+    is_over_ = false;
+    in_step_ = true;
+  }
+  changed_.notify_all();
+}
+
+// The thread still reads what was told.
+void ExpertStaging::end_step() {
+  if (!is_on()) return;
+  {
+    std::unique_lock lock(mutex_);
+    is_over_ = true;
+    changed_.wait(lock, [&] { return !in_step_; });
+  }
+  finish_layer();
+}
+
+void ExpertStaging::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return in_step_ || stopping_; });
+    if (stopping_) return;
+    lock.unlock();
+    for (int i = first_layer_.value; i < model_.config().n_layers; ++i) {
+      backend::LayerNews& news = news_[static_cast<size_t>(i)];
+      const uint64_t number = backend::request_number(step_, LayerId(i));
+      if (!device_.await(&news.told, number, [this] { return is_over_.load(); })) break;
+      layer_routed(LayerId(i));
+      std::atomic_ref(news.heard).store(number, std::memory_order_release);
+    }
+    lock.lock();
+    in_step_ = false;
+    changed_.notify_all();
+  }
+}
+
+// Before its experts are computed, or soon after.
+void ExpertStaging::layer_routed(LayerId layer) {
+  const std::span<const RoutedExpert> routed = log_.routed(layer);
+  const backend::LayerLog& found = log_.layer(layer);
   finish_layer();  // the one before: its experts are computed
   note_arrivals();
   learn(layer, routed);
@@ -119,16 +199,13 @@ void ExpertStaging::layer_routed(LayerId layer, uint32_t step, std::span<const R
   const double carried = static_cast<double>(found.link_bytes + settled_bytes() -
                                              std::exchange(settled_, settled_bytes()));
   waste_.account(missed, carried);
-  const bool was_asked = std::exchange(*is_wanted_, has_room() && is_asking()) != 0;
+  const bool was_asked = news_[static_cast<size_t>(layer.value)].is_asked != 0;
+  std::atomic_ref(*is_wanted_).store(has_room() && is_asking(), std::memory_order_relaxed);
   const LayerId target(layer.value + n_ahead_);
   const bool is_last = target.value >= model_.config().n_layers;
   if (!was_asked || !has_room() || is_last || found.n_rows > max_rows_) return;
-  take_prediction(target, found.n_rows);
-  if (host_.is_copyable(target) && demand.is_idle()) begin_copies(room_on_link(found.link_bytes));
-}
-
-void ExpertStaging::end_step() {
-  if (is_on()) finish_layer();
+  take_prediction(layer, target, found.n_rows);
+  if (host_.is_copyable(target) && demand_.is_idle()) begin_copies(room_on_link(found.link_bytes));
 }
 
 void ExpertStaging::forget() {
@@ -181,9 +258,10 @@ bool ExpertStaging::is_asking() const {
 }
 
 // What the later layer's router chose, of the rows that are real.
-void ExpertStaging::take_prediction(LayerId layer, int n_rows) {
+void ExpertStaging::take_prediction(LayerId from, LayerId layer, int n_rows) {
   Prediction& p = predicted_[static_cast<size_t>(layer.value)];
-  p.experts.assign(prediction_.experts, prediction_.experts + n_rows * prediction_.n_used);
+  const backend::RoutingView chosen = prediction(from);
+  p.experts.assign(chosen.experts, chosen.experts + n_rows * chosen.n_used);
   p.was_missing.clear();
   candidates_.clear();
   for (size_t i = 0; i < p.experts.size(); ++i) {

@@ -3,18 +3,23 @@
 // copied into one of a few staging slots, with a word that names step, layer and expert behind it.
 // The lookup takes what is there in time; the rest costs nothing but its bytes.
 //
-// It only uses a link that is idle, only begins what should arrive in time, and with what lookups
-// read the link carries hardly more than if every miss were copied on demand. Where lookups do read
-// over it, a copy must be over before the next layer can ask for any: there only the shortest time
-// that a layer can take is counted on.
-// SPDX-License-Identifier: Apache-2.0
+// The device tells of every layer that it has routed; a thread of the host reads that and makes the
+// copies. It only uses a link that is idle, only begins what should arrive in time, and with what
+// lookups read the link carries hardly more than if every miss were copied on demand. Where lookups
+// do read over it, a copy must be over before the next layer can ask for any: there only the
+// shortest time that a layer can take is counted on. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "backend/device_ops.h"
 #include "engine/device/expert_copies.h"
+#include "engine/step/routing_log.h"
 #include "policy/cache/prefetch.h"
 #include "policy/cache/waste_allowance.h"
 
@@ -33,21 +38,29 @@ struct StagingOptions {
 class ExpertStaging {
  public:
   // `device_model` is the model as the device's operations see it. All outlive this.
+  struct Parts {
+    HostExperts& host;
+    const policy::ExpertCache& cache;
+    backend::Stream& copies;
+    const ExpertCopies& demand;
+    const RoutingLog& log;
+  };
   ExpertStaging(backend::Device& device, const model::Model& device_model, DeviceBlock memory,
-                HostExperts& host, const policy::ExpertCache& cache, backend::Stream& copies,
-                int max_rows, const StagingOptions& options);
+                const Parts& parts, int max_rows, const StagingOptions& options);
+  ~ExpertStaging();
 
   std::span<const backend::StagedSlot> slots() const { return views_; }
   bool is_on() const { return n_ahead_ > 0; }
 
-  // After a layer's experts are found: the later layer's router, on the input of this one's experts
-  // before any norm, where that is wanted.
-  void foresee(backend::DeviceOps& ops, LayerId layer, backend::ConstRowsView x);
-  // Then, before they are computed: what the layer routed, and where it was found.
-  void layer_routed(LayerId layer, uint32_t step, std::span<const RoutedExpert> routed,
-                    const ExpertCopies& demand, const backend::LayerLog& found);
+  // Enqueues or records, after a layer's experts are found: word of that to the thread, with what
+  // the later layer's router makes of x, the input of this one's experts before any norm. `step`:
+  // its number, in the device's memory.
+  void foresee(backend::DeviceOps& ops, LayerId layer, const uint32_t* step,
+               backend::ConstRowsView x);
 
-  // After a step, when the device's work is done.
+  // Around a step's work on the device, of layers from `first` on. In between the thread makes the
+  // copies, and nobody else may use the copy stream.
+  void begin_step(uint32_t step, int64_t n_rows, LayerId first);
   void end_step();
 
   // After a fault of the copy stream: what was under way will not come.
@@ -74,21 +87,27 @@ class ExpertStaging {
     double probability() const;
   };
 
+  void work();
+  void layer_routed(LayerId layer);
   uint64_t settled_bytes() const;
   bool is_asking() const;
   void note_arrivals();
   void learn(LayerId layer, std::span<const RoutedExpert> routed);
   void finish_layer();
   bool has_room() const { return !has_reads_ || options_.hits_seconds >= copy_seconds_; }
-  void take_prediction(LayerId layer, int n_rows);
+  void take_prediction(LayerId from, LayerId layer, int n_rows);
+  size_t prediction_bytes() const;
+  backend::RoutingView prediction(LayerId layer) const;
   uint64_t room_on_link(uint64_t read_bytes) const;
   void begin_copies(uint64_t max_bytes);
 
-  const backend::Device& device_;
+  backend::Device& device_;
   const model::Model& model_;
   HostExperts& host_;
   const policy::ExpertCache& cache_;
   backend::Stream& copies_;
+  const ExpertCopies& demand_;
+  const RoutingLog& log_;
   StagingOptions options_;
   int max_rows_;               // wider steps foresee nothing
   int n_ahead_ = 0;            // layers; 0: off
@@ -107,14 +126,23 @@ class ExpertStaging {
   std::vector<Prediction> predicted_;           // by layer
   std::vector<Trust> trust_;                    // by rank, of those missing
   Trust all_;
-  backend::Buffer mapped_;  // the words, and predictions that the device writes and the host reads
-  backend::RoutingView prediction_;
-  uint32_t* is_wanted_ = nullptr;  // mapped: whether the next layer should ask
+  backend::Buffer mapped_;              // what follows, and the words
+  std::span<backend::LayerNews> news_;  // by layer
+  uint32_t* is_wanted_ = nullptr;       // whether the next layer should ask
+  std::byte* predictions_ = nullptr;    // by layer: what the device writes
   std::vector<policy::PrefetchCandidate> candidates_;
   LayerId last_layer_;
   std::vector<RoutedExpert> last_routed_;
   uint32_t step_ = 0;
   int64_t n_copies_ = 0;
+
+  // The thread, which has all of the above while a step is under way.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  LayerId first_layer_;
+  bool in_step_ = false, stopping_ = false;
+  std::atomic<bool> is_over_ = false;  // the device's work is done: nothing more will be told
+  std::thread thread_;                 // last; only where it is on
 };
 
 }  // namespace sluice::engine
