@@ -7,10 +7,11 @@
 
 namespace sluice::backend::cuda {
 
-// w_0 o_0 + w_1 o_1 + ..., n of them, each added to those before. outs: [n, 8], of this column.
-SLUICE_LANE_FN float sum_by_rank(const float* weights, const float* outs, int n) {
+// w_0 o_0 + w_1 o_1 + ..., n of them, each added to those before. outs: [n, stride], of this
+// column.
+SLUICE_LANE_FN float sum_by_rank(const float* weights, const float* outs, int n, int stride) {
   float v = mul_rn(weights[0], outs[0]);
-  SLUICE_UNROLL_4 for (int k = 1; k < n; ++k) v = fma_rn(weights[k], outs[8 * k], v);
+  SLUICE_UNROLL_4 for (int k = 1; k < n; ++k) v = fma_rn(weights[k], outs[stride * k], v);
   return v;
 }
 

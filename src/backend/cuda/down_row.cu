@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
   __syncthreads();
   if (threadIdx.x < 8) {
     a.p.x[8 * blockIdx.x + lane] =
-        __fadd_rn(x, sum_by_rank(chosen.weight, chosen.out[0] + lane, n_groups));
+        __fadd_rn(x, sum_by_rank(chosen.weight, chosen.out[0] + lane, n_groups, 8));
   }
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "backend/cuda/experts.h"
-#include "backend/cuda/stripe_dot.h"
+#include "backend/cuda/stage_rows.h"
 #include "backend/cuda/weight_ring.cuh"
 
 namespace sluice::backend::cuda {
@@ -35,6 +35,44 @@ __device__ __forceinline__ void load_groups(const ExpertGroup* list, int n, Expe
 #pragma unroll 2
   for (int i = static_cast<int>(threadIdx.x); i < n_pieces; i += static_cast<int>(blockDim.x)) {
     reinterpret_cast<uint4*>(out)[i] = load_16_past_l1(reinterpret_cast<const uint4*>(list) + i);
+  }
+}
+
+// A group's sums of a warp: of its pairs, four to a set, lane (row, i) has pair i's.
+struct PairSets {
+  static constexpr int kSets = kMaxRows / kInputsAtOnce;
+  PerLane<float> of[kSets];
+
+  // use(pair, sum) in the lanes that have one. (One or two pairs' sums stand in several lanes.)
+  template <typename Use>
+  __device__ __forceinline__ void each(int n_pairs, int lane, const Use& use) const {
+#pragma unroll
+    for (int k = 0; k < kSets; ++k) {
+      const int pair = kInputsAtOnce * k + lane % 4;
+      if (pair < n_pairs) use(pair, of[k].value);
+    }
+  }
+};
+
+// Adds a unit's chunks to the sums of all pairs; rows(k) is pair k's input.
+template <Type type, typename Rows>
+__device__ __forceinline__ void add_pairs(const Unit& unit, const RowShape& shape, int n_pairs,
+                                          PairSets& acc, const Rows& rows) {
+  if (n_pairs == 1) return add_unit<type, StagedLoad, 1>(unit, shape, rows, acc.of[0]);
+  if (n_pairs == 2) return add_unit<type, StagedLoad, 2>(unit, shape, rows, acc.of[0]);
+#pragma unroll 1
+  for (int first = 0; first < n_pairs; first += kInputsAtOnce) {
+    PerLane<float> sum{};
+#pragma unroll
+    for (int k = 0; k < PairSets::kSets; ++k) {
+      if (kInputsAtOnce * k == first) sum = acc.of[k];
+    }
+    add_unit<type, StagedLoad, kInputsAtOnce>(
+        unit, shape, [&](int k) { return rows(min(first + k, n_pairs - 1)); }, sum);
+#pragma unroll
+    for (int k = 0; k < PairSets::kSets; ++k) {
+      if (kInputsAtOnce * k == first) acc.of[k] = sum;
+    }
   }
 }
 

@@ -57,7 +57,11 @@ class UnitWalk {
         n_routed_(n_groups - (a.p.shape.shared_d_ff > 0 ? 1 : 0)),
         per_group_(a.p.shape.d_ff / 32),
         n_items_(n_routed_ * per_group_ + a.p.shape.shared_d_ff / 32),
-        item_(static_cast<int>(blockIdx.x)) {
+        item_(static_cast<int>(blockIdx.x)),
+        group_step_(static_cast<int>(gridDim.x) / per_group_),
+        block_step_(static_cast<int>(gridDim.x) % per_group_),
+        group_(min(item_ / per_group_, n_routed_)),
+        block_(item_ - group_ * per_group_) {
     find();
   }
 
@@ -75,6 +79,9 @@ class UnitWalk {
   __device__ __forceinline__ bool advance() {
     if (++unit_ < a_.shape.n_units()) return false;
     unit_ = 0, item_ += static_cast<int>(gridDim.x);
+    group_ += group_step_, block_ += block_step_;
+    if (block_ >= per_group_) block_ -= per_group_, ++group_;
+    if (group_ > n_routed_) block_ += (group_ - n_routed_) * per_group_, group_ = n_routed_;
     find();
     return true;
   }
@@ -82,8 +89,6 @@ class UnitWalk {
  private:
   __device__ __forceinline__ void find() {
     if (is_done()) return;
-    group_ = min(item_ / per_group_, n_routed_);
-    block_ = item_ - group_ * per_group_;
     const int warp = warp_index();
     const uint8_t* const at = warp < 4 ? group().gate : group().up;
     stripe_ = at ? at + (4 * block_ + warp % 4) * a_.stripe_bytes : nullptr;
@@ -92,7 +97,8 @@ class UnitWalk {
   const GateUpArgs& a_;
   const ExpertGroup* groups_;
   int n_routed_, per_group_, n_items_, item_;
-  int group_ = 0, block_ = 0, unit_ = 0;
+  int group_step_, block_step_;  // from an item to the block's next
+  int group_, block_, unit_ = 0;
   const uint8_t* stripe_ = nullptr;
 };
 
@@ -122,48 +128,29 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   copy_rows<4>(a.p.a, a.p.n_rows, a.shape.n_chunks, rows, warp, kWarps);
   __syncthreads();
 
-  constexpr int kGroups = kMaxRows / kInputsAtOnce;
   auto* dots = reinterpret_cast<float*>(shared + plan.dots_at);  // [pair][gate or up][32]
   int other = a.p.n_rows * 2 * 32;                               // to the other one of two
   int turn = 0;                                                  // of the warps, to end an item
   while (!walk.is_done()) {
     const ExpertGroup& group = walk.group();
     const int n_pairs = group.n_pairs, block = walk.block();
-    PerLane<float> acc[kGroups] = {};
+    PairSets acc = {};
     bool is_here = false, ends = false;
 #pragma unroll 1
     while (!ends) {
       Unit unit = walk.unit();
       is_here = unit.n > 0;
       unit.data = ring.wait(unit.data);
-      if (is_here && n_pairs > 1) {
-        dot_unit_4<type, StagedLoad, 1>(
-            unit, a.shape, n_pairs,
-            [&](int k) { return staged_row(rows, a.shape.n_chunks, group.row[k]); },
-            [&](int, int at, const PerLane<float>& sums) {
-#pragma unroll
-              for (int k = 0; k < kGroups; ++k) {
-                if (k == at) acc[k].value = add_rn(acc[k].value, sums.value);
-              }
-            });
-      } else if (is_here) {
-        UnitWeights none;
-        PerLane<float> sums;
-        dot_unit<type, StagedLoad, 0>(unit, a.shape, none,
-                                      staged_row(rows, a.shape.n_chunks, group.row[0]), sums);
-        add_in_order(sums, unit.n, acc[0]);
+      if (is_here) {
+        add_pairs<type>(unit, a.shape, n_pairs, acc,
+                        [&](int k) { return staged_row(rows, a.shape.n_chunks, group.row[k]); });
       }
       __syncwarp();
       if (!asked.is_done()) request();
       ends = walk.advance();
     }
     float* const mine = dots + warp / 4 * 32 + warp % 4 * 8 + lane / 4;
-#pragma unroll
-    for (int k = 0; k < kGroups; ++k) {
-      // A single pair's sum is the same in the four lanes of a row.
-      const int pair = kInputsAtOnce * k + lane % 4;
-      if (pair < n_pairs) mine[64 * pair] = acc[k].value;
-    }
+    acc.each(n_pairs, lane, [&](int pair, float sum) { mine[64 * pair] = sum; });
     __syncthreads();
 #pragma unroll 1
     for (int pair = (warp - turn) & (kWarps - 1); is_here && pair < n_pairs; pair += kWarps) {

@@ -1,9 +1,10 @@
 // out = W norm(x), x += W in, and logits: eight warps of a block share some stripes.
 //
 // Layout   weights: stripes (quant/stripes.h); input: int8 rows (int8_rows.h); out f32.
-// Mapping  a task is as many stripes as have eight units of four chunks together; a warp takes a
-//          unit (more where a row has over eight), its chunk sums go to shared memory, and behind a
-//          barrier one thread for each output adds them in order. A block takes every gridDim-th
+// Mapping  a task is as many stripes as have eight units together: four chunks of a stripe for one
+//          row, two chunks of two stripes for several (stripe_dot.h). A warp takes a unit (more
+//          where a row has over eight), its chunk sums go to shared memory, and behind a barrier
+//          one thread for each output adds them in order. A block takes every gridDim-th
 //          task: with few, each has its own block; the logits' grid is as large as the card.
 //          Weights are requested, and the first unit of one input unpacked, before the wait for
 //          the kernel before. f32 rows are normalised and quantised by a kernel of their own.
@@ -39,6 +40,7 @@ struct ProjectArgs {
   int out_stride;
   bool adds;  // to what stands in out
   int stripes_per_task;
+  int units_per_warp;  // of a task
   int n_tasks;
   RingSize ring;
 };
@@ -57,19 +59,28 @@ __host__ __device__ inline SharedPlan shared_plan(const ProjectArgs& a) {
   return p;
 }
 
+// What a warp takes at once: of one row four chunks of a stripe, of several two chunks of two.
+template <bool many>
+struct UnitSize {
+  static constexpr int kStripes = many ? 2 : 1;
+  static constexpr int kChunks = many ? 2 : kUnitChunks;
+  static constexpr int n_units(const RowShape& shape) {
+    return (shape.n_chunks + kChunks - 1) / kChunks;
+  }
+};
+
 // What a warp does, item by item: unit warp + 8 m of each of the block's tasks.
-template <Type type>
+template <Type type, bool many>
 class UnitWalk {
  public:
+  using Size = UnitSize<many>;
   __device__ __forceinline__ explicit UnitWalk(const ProjectArgs& a)
-      : a_(a),
-        per_task_((a.stripes_per_task * a.shape.n_units() + kWarps - 1) / kWarps),
-        first_(place_in_task(0)) {}
+      : a_(a), per_task_(a.units_per_warp), first_(place_in_task(0)) {}
 
   struct Place {
     int stripe_in_task, first_chunk, n_chunks;
-    const uint8_t* src;
-    int n_bytes;  // 0: no unit here
+    const uint8_t* src[Size::kStripes];
+    int n_bytes;  // of each; 0: no unit here
   };
   __device__ __forceinline__ int n_items() const {
     const int first = static_cast<int>(blockIdx.x), step = static_cast<int>(gridDim.x);
@@ -85,8 +96,13 @@ class UnitWalk {
     const int stripe = task(item) * a_.stripes_per_task + place.stripe_in_task;
     if (place.stripe_in_task >= a_.stripes_per_task || stripe >= a_.weights.n_stripes) {
       place.n_bytes = 0;
-    } else {
-      place.src = data_of(stripe) + chunk_offset<type>(place.first_chunk);
+      return place;
+    }
+    // Where the number of stripes is odd the last stands for two; write_task() asks for one.
+#pragma unroll
+    for (int k = 0; k < Size::kStripes; ++k) {
+      place.src[k] = data_of(min(stripe + k, a_.weights.n_stripes - 1)) +
+                     chunk_offset<type>(place.first_chunk);
     }
     return place;
   }
@@ -94,10 +110,10 @@ class UnitWalk {
  private:
   // The warp's m-th unit of a task; its address is still to come. Divisions are dear: once a warp.
   __device__ __forceinline__ Place place_in_task(int m) const {
-    const int unit = warp_index() + m * kWarps;
-    const int stripe = unit / a_.shape.n_units(), first = unit % a_.shape.n_units() * kUnitChunks;
-    const int n = min(kUnitChunks, a_.shape.n_chunks - first);
-    return {stripe, first, n, nullptr, unit_bytes<type>(a_.shape, first, n)};
+    const int unit = warp_index() + m * kWarps, n_units = Size::n_units(a_.shape);
+    const int stripe = unit / n_units * Size::kStripes, first = unit % n_units * Size::kChunks;
+    const int n = min(Size::kChunks, a_.shape.n_chunks - first);
+    return {stripe, first, n, {}, unit_bytes<type>(a_.shape, first, n)};
   }
   __device__ __forceinline__ const uint8_t* data_of(int stripe) const {
     const Part& part = a_.weights.parts[a_.weights.of(stripe)];
@@ -142,12 +158,12 @@ __device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const
   }
 }
 
-// Groups of four inputs whose chains run side by side: of Q2_K two do not fit the registers.
-template <Type type>
-constexpr int kGroupsAtOnce = type == Type::q2_k ? 1 : 2;
+// Some take more registers than half of an SM's.
+template <Type type, bool many>
+constexpr int kBlocksPerSm = type == Type::q2_k || (many && type == Type::mxfp4) ? 1 : 2;
 
 template <Type type, bool many>
-__global__ void __launch_bounds__(kThreads, blocks_per_sm(!many && type == Type::q2_k ? 1 : 2))
+__global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type, many>))
     project_kernel(const __grid_constant__ ProjectArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
@@ -157,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(!many && type == Type:
   const int sums_size = a.stripes_per_task * a.shape.n_chunks * a.n_rows * 8;
 
   WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
-  const UnitWalk<type> walk(a);
+  const UnitWalk<type, many> walk(a);
   const int n_items = walk.n_items();
   for (int i = 0; i < min(a.ring.n_slots, n_items); ++i) {
     const auto place = walk.at(i);
@@ -166,18 +182,19 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(!many && type == Type:
   let_next_kernel_begin();
 
   auto place = walk.at(0);
-  Unit unit{};
+  const uint8_t* data[UnitSize<many>::kStripes];
   UnitWeights weights;
   const auto take_next = [&](int i) {
     place = walk.at(i);
-    unit = {ring.wait(place.src), place.first_chunk, place.n_chunks};
+    ring.wait(place.src, data);
     if constexpr (!many) {
+      const Unit unit{data[0], place.first_chunk, place.n_chunks};
       if (place.n_bytes) unpack_unit<type>(unit, a.shape, weights);
     }
   };
   if (n_items > 0) take_next(0);
   wait_for_previous_kernel();
-  copy_rows<many ? 4 : 1>(a.in, a.n_rows, a.shape.n_chunks, rows, warp, kWarps);
+  copy_rows<many ? 2 : 1>(a.in, a.n_rows, a.shape.n_chunks, rows, warp, kWarps);
   __syncthreads();
 
   const int n_rows = a.n_rows;
@@ -189,17 +206,29 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(!many && type == Type:
     float* const mine = sums + place.stripe_in_task * n_rows * a.shape.n_chunks * 8;
     if (place.n_bytes) {
       if constexpr (many) {
-        dot_unit_4<type, StagedLoad, kGroupsAtOnce<type>>(
-            unit, a.shape, n_rows, [&](int r) { return staged_row(rows, a.shape.n_chunks, r); },
-            [&](int chunk, int group, const PerLane<float>& got) {
-              const int r = group * kInputsAtOnce + lane % 4;
-              if (r < n_rows) mine[(r * a.shape.n_chunks + chunk) * 8 + lane / 4] = got[lane];
-            });
+#pragma unroll 1
+        for (int c = 0; c < place.n_chunks; ++c) {
+          const int chunk = place.first_chunk + c;
+          const uint8_t* const chunks[2] = {data[0] + chunk_offset<type>(c),
+                                            data[1] + chunk_offset<type>(c)};
+          dot_pair<type, StagedLoad>(
+              chunks, chunk, blocks_of<type>(a.shape, chunk), n_rows,
+              [&](int r) { return staged_row(rows, a.shape.n_chunks, r); },
+              [&](int k, int stripe, const PerLane<float>& got) {
+                const int r = k + 2 * (lane % 4);
+                if (r < n_rows) {
+                  mine[((stripe * n_rows + r) * a.shape.n_chunks + chunk) * 8 + lane / 4] =
+                      got[lane];
+                }
+              });
+        }
       } else {
         PerLane<float> got;
-        dot_unit<type, StagedLoad>(unit, a.shape, weights, staged_row(rows, a.shape.n_chunks, 0),
-                                   got);
-        if (lane % 4 < unit.n) mine[(unit.first + lane % 4) * 8 + lane / 4] = got[lane];
+        dot_unit<type, StagedLoad>({data[0], place.first_chunk, place.n_chunks}, a.shape, weights,
+                                   staged_row(rows, a.shape.n_chunks, 0), got);
+        if (lane % 4 < place.n_chunks) {
+          mine[(place.first_chunk + lane % 4) * 8 + lane / 4] = got[lane];
+        }
       }
     }
     __syncwarp();
@@ -218,16 +247,19 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(!many && type == Type:
 }
 
 // Sizes that all launches share; the rest of args is the caller's.
-template <Type type>
+template <Type type, bool many>
 void run(ProjectArgs args, bool fills_card, const Launch& how) {
+  using Size = UnitSize<many>;
   args.shape = row_shape(args.n_cols);
   args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.n_cols));
-  args.ring.slot_size = slot_bytes(static_cast<int>(kUnitChunks * Stripe<type>::chunk_bytes(8)));
-  args.stripes_per_task = std::max(1, kWarps / args.shape.n_units());
+  args.ring.slot_size =
+      Size::kStripes * slot_bytes(static_cast<int>(Size::kChunks * Stripe<type>::chunk_bytes(8)));
+  const int n_units = Size::n_units(args.shape);
+  args.stripes_per_task = Size::kStripes * std::max(1, kWarps / n_units);
   args.n_tasks = (args.weights.n_stripes + args.stripes_per_task - 1) / args.stripes_per_task;
-  const int per_task = (args.stripes_per_task * args.shape.n_units() + kWarps - 1) / kWarps;
+  args.units_per_warp = (args.stripes_per_task / Size::kStripes * n_units + kWarps - 1) / kWarps;
   const int n_all = args.n_rows;
-  args.ring.n_slots = fills_card ? 3 : std::min(per_task, 3);
+  args.ring.n_slots = fills_card ? 3 : std::min(args.units_per_warp, 3);
   const int half = (how.shared_per_sm / 2 - 1024) / 128 * 128;  // two blocks an SM
   while (fills_card && args.ring.n_slots > 1 && shared_plan(args).n_bytes > half)
     --args.ring.n_slots;
@@ -248,12 +280,8 @@ void run(ProjectArgs args, bool fills_card, const Launch& how) {
     // A dependent launch packs blocks where the kernel before ends first: not more than two.
     const auto bytes = static_cast<size_t>(
         std::max(shared_plan(some).n_bytes, std::min(kMinShared, how.shared_bytes)));
-    const dim3 grid(static_cast<unsigned>(n_blocks));
-    if (some.n_rows == 1) {
-      launch(project_kernel<type, false>, grid, kThreads, bytes, how, some);
-    } else {
-      launch(project_kernel<type, true>, grid, kThreads, bytes, how, some);
-    }
+    launch(project_kernel<type, many>, dim3(static_cast<unsigned>(n_blocks)), kThreads, bytes, how,
+           some);
   }
 }
 
@@ -291,7 +319,9 @@ void project_rows(const Int8Rows& in, int n_rows, int n_cols, const Projection& 
   args.out = to.out;
   args.out_stride = to.out_stride;
   args.adds = to.adds;
-  with_stripe_type(to.weights[0].type, [&]<Type type>() { run<type>(args, fills_card, how); });
+  with_stripe_type(to.weights[0].type, [&]<Type type>() {
+    n_rows > 1 ? run<type, true>(args, fills_card, how) : run<type, false>(args, fills_card, how);
+  });
 }
 
 void check_sizes(int n_rows, int n_cols) {

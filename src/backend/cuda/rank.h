@@ -37,7 +37,7 @@ SLUICE_LANE_FN PerLane<float> expert_weights(const Weighing& how, const PerLane<
     EACH_LANE(lane) {
       peaks[lane] = from_lane(best, 0);
       sums[lane] = 0.0f;
-      SLUICE_ROLLED for (int e = lane; e < how.n_experts; e += kWarp) {
+      SLUICE_UNROLL_4 for (int e = lane; e < how.n_experts; e += kWarp) {
         sums[lane] = add_rn(sums[lane], contract_exp(sub_rn(scores[e], peaks[lane])));
       }
     }

@@ -53,27 +53,32 @@ SLUICE_LANE_FN Int8Place staged_place(uint8_t* row, int n_cols, int segment, int
 template <int at_once>
 SLUICE_LANE_FN void copy_rows(const Int8Rows& a, int n_rows, int n_chunks, uint8_t* out, int warp,
                               int n_warps) {
-  const int per_row = 20 * n_chunks, n = n_rows * per_row, step = kWarp * n_warps;
+  // Divisions are dear: a lane goes on by so many rows and pieces of a row.
+  const int per_row = 20 * n_chunks, step = kWarp * n_warps;
+  const int row_step = step / per_row, piece_step = step - row_step * per_row;
   EACH_LANE(lane) {
-    SLUICE_ROLLED for (int i = kWarp * warp + lane; i < n; i += at_once * step) {
+    const int start = kWarp * warp + lane;
+    int r = start / per_row, piece = start - r * per_row;
+    SLUICE_ROLLED while (r < n_rows) {
       uint4 got[at_once];
       int to[at_once];
       SLUICE_UNROLL for (int k = 0; k < at_once; ++k) {
-        const int piece = i + k * step;
-        if (piece >= n) break;
-        const int r = n_rows == 1 ? 0 : piece / per_row, in_row = piece - r * per_row;
-        const int scale = in_row - 16 * n_chunks;
+        const int scale = piece - 16 * n_chunks, chunk = n_chunks * r;
         const void* const from =
-            scale < 0 ? static_cast<const void*>(a.q + kChunk * n_chunks * r + 16 * in_row)
-            : scale < 2 * n_chunks ? a.d + 8 * n_chunks * r + 4 * scale
-                                   : a.y + 8 * n_chunks * r + 4 * (scale - 2 * n_chunks);
-        got[k] = load_16_past_l1(from);
-        to[k] = r * staged_row_bytes(n_chunks) +
-                (scale < 0 ? in_row / 16 * StagedLoad::kChunkStride + in_row % 16 * 16
-                           : n_chunks * StagedLoad::kChunkStride + 16 * scale);
+            scale < 0              ? static_cast<const void*>(a.q + kChunk * chunk + 16 * piece)
+            : scale < 2 * n_chunks ? a.d + 8 * chunk + 4 * scale
+                                   : a.y + 8 * chunk + 4 * (scale - 2 * n_chunks);
+        to[k] = r < n_rows
+                    ? r * staged_row_bytes(n_chunks) +
+                          (scale < 0 ? piece / 16 * StagedLoad::kChunkStride + piece % 16 * 16
+                                     : n_chunks * StagedLoad::kChunkStride + 16 * scale)
+                    : -1;
+        if (r < n_rows) got[k] = load_16_past_l1(from);
+        r += row_step, piece += piece_step;
+        if (piece >= per_row) piece -= per_row, ++r;
       }
       SLUICE_UNROLL for (int k = 0; k < at_once; ++k) {
-        if (i + k * step < n) *reinterpret_cast<uint4*>(out + to[k]) = got[k];
+        if (to[k] >= 0) *reinterpret_cast<uint4*>(out + to[k]) = got[k];
       }
     }
   }

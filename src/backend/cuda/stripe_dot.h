@@ -5,8 +5,8 @@
 // One input (dot_unit): four chunks share the columns of a tensor core's product, and an input is
 // zero in the columns of other chunks. Lane (row = lane / 4, i = lane % 4) ends with the sum of
 // chunk i, so the four float chains of a unit run side by side and nothing is exchanged.
-// Four inputs (dot_unit_4): chunk by chunk; lane (row, i) ends with the chunk's sum for input i.
-// 16 inputs are four groups of four that share a chunk's unpacked weights.
+// Two or four inputs (add_unit): two chunks for two of them at a time, or one chunk for four.
+// Eight inputs (dot_pair): a chunk of two stripes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@ namespace sluice::backend::cuda {
 
 constexpr int kChunk = 256;       // columns
 constexpr int kUnitChunks = 4;    // chunks of a unit, at most
-constexpr int kInputsAtOnce = 4;  // of dot_unit_4
+constexpr int kInputsAtOnce = 4;  // of add_unit, at most
 
 // The chunks of a row of n_cols weights.
 struct RowShape {
@@ -120,15 +120,26 @@ struct LaneSums {
 
   SLUICE_LANE_FN float finish(const uint8_t* chunk, int n_blocks, int lane,
                               const InputScales& scales) const {
-    constexpr int kSums = 256 / Stripe<type>::kBy;
-    int32_t sums[kSums];
-    SLUICE_UNROLL for (int k = 0; k < kSums; ++k) sums[k] = products[lane].c[k / 2][k % 2 * 3];
-    if constexpr (kSumsInputs) {
-      int32_t of_inputs[kSums];
-      SLUICE_UNROLL for (int k = 0; k < kSums; ++k) of_inputs[k] = inputs[lane].c[k / 2][k % 2 * 3];
-      return Stripe<type>::chunk_sum(chunk, n_blocks, lane / 4, sums, of_inputs, scales);
-    } else {
+    const auto& c = products[lane].c;
+    int32_t sums[8];
+    if constexpr (Stripe<type>::kBy == 32) {
+      SLUICE_UNROLL for (int b = 0; b < 8; ++b) sums[b] = c[b / 2][b % 2 * 3];
       return Stripe<type>::chunk_sum(chunk, n_blocks, lane / 4, sums, scales);
+    } else {
+      const GroupScales of_groups = Stripe<type>::scales(chunk, lane / 4);
+      SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
+        sums[b] = Stripe<type>::block_sum(of_groups, b, c[b][0], c[b][3]);
+      }
+      if constexpr (kSumsInputs) {
+        const auto& in = inputs[lane].c;
+        int32_t mins[8];
+        SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
+          mins[b] = Stripe<type>::block_min(of_groups, b, in[b][0], in[b][3]);
+        }
+        return Stripe<type>::chunk_sum(chunk, lane / 4, sums, mins, scales);
+      } else {
+        return Stripe<type>::chunk_sum(chunk, lane / 4, sums, scales);
+      }
     }
   }
 };
@@ -143,56 +154,53 @@ struct UnitWeights {
 template <Type type, int n_early = kEarlyChunks>
 SLUICE_LANE_FN void unpack_unit(const Unit& unit, const RowShape& shape, UnitWeights& out) {
   SLUICE_UNROLL for (int c = 0; c < n_early; ++c) {
-    if (c < unit.n) {
-      EACH_LANE(lane) {
-        Stripe<type>::unpack(unit.data + chunk_offset<type>(c),
-                             blocks_of<type>(shape, unit.first + c), lane, out.chunks[c][lane]);
-      }
+    const int at = c < unit.n ? c : unit.n - 1;
+    EACH_LANE(lane) {
+      Stripe<type>::unpack(unit.data + chunk_offset<type>(at),
+                           blocks_of<type>(shape, unit.first + at), lane, out.chunks[c][lane]);
     }
   }
 }
 
-// What a lane needs of an input for a unit. It can be read while the weights are on their way.
+// What a lane needs of its inputs for a unit.
 struct UnitInput {
   PerLane<InputBytes> bytes;
   PerLane<InputScales> scales;
 };
-template <Type type, typename Load>
-SLUICE_LANE_FN void load_unit_input(int first, int n, const InputRow& in, UnitInput& out) {
-  EACH_LANE(lane) {
-    const int last = n - 1, column_chunk = lane / 8, lane_chunk = lane % 4;
-    load_inputs<Stripe<type>::kBy, Load>(in, first + (column_chunk < last ? column_chunk : last),
-                                         lane, out.bytes[lane]);
-    out.scales[lane] = load_scales<Load>(in, first + (lane_chunk < last ? lane_chunk : last));
-  }
-}
 
 // One input. sums: lane (row, i) gets the sum of chunk unit.first + i, if i < unit.n. n_early
 // chunks of weights are unpacked already, the others are here.
-template <Type type, int n_early>
-SLUICE_LANE_FN void multiply_unit(const Unit& unit, const RowShape& shape,
-                                  const UnitWeights& weights, const UnitInput& in,
-                                  PerLane<float>& sums) {
+template <Type type, typename Load, int n_early = kEarlyChunks>
+SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const UnitWeights& weights,
+                             const InputRow& row, PerLane<float>& sums) {
+  UnitInput in;
+  EACH_LANE(lane) {
+    const int last = unit.n - 1, column_chunk = lane / 8, lane_chunk = lane % 4;
+    load_inputs<Stripe<type>::kBy, Load>(
+        row, unit.first + (column_chunk < last ? column_chunk : last), lane, in.bytes[lane]);
+    in.scales[lane] = load_scales<Load>(row, unit.first + (lane_chunk < last ? lane_chunk : last));
+  }
   LaneSums<type> products;
   products.clear();
+  // The last chunk stands for those that are not there: nobody uses their sums, and there is no
+  // branch between the products.
   SLUICE_UNROLL for (int c = 0; c < kUnitChunks; ++c) {
-    if (c < unit.n) {
-      PerLane<InputBytes> masked;
+    PerLane<InputBytes> masked;
+    EACH_LANE(lane) {
+      SLUICE_UNROLL for (int k = 0; k < 8; ++k) {
+        masked[lane].b[k] = lane / 8 == c ? in.bytes[lane].b[k] : 0u;
+      }
+    }
+    if (c < n_early) {
+      products.add(weights.chunks[c < kEarlyChunks ? c : 0], masked);
+    } else {
+      const int at = c < unit.n ? c : unit.n - 1;
+      PerLane<WeightBytes> late;
       EACH_LANE(lane) {
-        SLUICE_UNROLL for (int k = 0; k < 8; ++k) {
-          masked[lane].b[k] = lane / 8 == c ? in.bytes[lane].b[k] : 0u;
-        }
+        Stripe<type>::unpack(unit.data + chunk_offset<type>(at),
+                             blocks_of<type>(shape, unit.first + at), lane, late[lane]);
       }
-      if (c < n_early) {
-        products.add(weights.chunks[c < kEarlyChunks ? c : 0], masked);
-      } else {
-        PerLane<WeightBytes> late;
-        EACH_LANE(lane) {
-          Stripe<type>::unpack(unit.data + chunk_offset<type>(c),
-                               blocks_of<type>(shape, unit.first + c), lane, late[lane]);
-        }
-        products.add(late, masked);
-      }
+      products.add(late, masked);
     }
   }
   EACH_LANE(lane) {
@@ -202,71 +210,156 @@ SLUICE_LANE_FN void multiply_unit(const Unit& unit, const RowShape& shape,
   }
 }
 
-template <Type type, typename Load, int n_early = kEarlyChunks>
-SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const UnitWeights& weights,
-                             const InputRow& in, PerLane<float>& sums) {
-  UnitInput input;
-  load_unit_input<type, Load>(unit.first, unit.n, in, input);
-  multiply_unit<type, n_early>(unit, shape, weights, input, sums);
-}
-
 // acc + the unit's chunks, one after the other; every lane of a row gets the row's.
 SLUICE_LANE_FN void add_in_order(const PerLane<float>& sums, int n, PerLane<float>& acc) {
   SLUICE_UNROLL for (int c = 0; c < kUnitChunks; ++c) {
-    if (c < n) {
-      EACH_LANE(lane) { acc[lane] = add_rn(acc[lane], from_lane(sums, lane / 4 * 4 + c)); }
-    }
-  }
-}
-
-// A chunk's sums for inputs 4 group .. of `n` groups, whose chains run side by side.
-template <Type type, typename Load, int n, typename Rows, typename Take>
-SLUICE_LANE_FN void dot_groups(const uint8_t* chunk, int at, int n_blocks,
-                               const PerLane<WeightBytes>& weights, int group, int n_inputs,
-                               const Rows& rows, const Take& take) {
-  PerLane<InputBytes> in[n];
-  PerLane<InputScales> scales[n];
-  LaneSums<type> products[n];
-  SLUICE_UNROLL for (int g = 0; g < n; ++g) {
     EACH_LANE(lane) {
-      const int last = n_inputs - 1, column = (group + g) * kInputsAtOnce + lane / 8,
-                own = (group + g) * kInputsAtOnce + lane % 4;
-      load_inputs<Stripe<type>::kBy, Load>(rows(column < last ? column : last), at, lane,
-                                           in[g][lane]);
-      scales[g][lane] = load_scales<Load>(rows(own < last ? own : last), at);
+      const float more = add_rn(acc[lane], from_lane(sums, lane / 4 * 4 + c));
+      acc[lane] = c < n ? more : acc[lane];
     }
-  }
-  SLUICE_UNROLL for (int g = 0; g < n; ++g) {
-    products[g].clear();
-    products[g].add(weights, in[g]);
-  }
-  SLUICE_UNROLL for (int g = 0; g < n; ++g) {
-    PerLane<float> sums;
-    EACH_LANE(lane) { sums[lane] = products[g].finish(chunk, n_blocks, lane, scales[g][lane]); }
-    take(at, group + g, sums);
   }
 }
 
-// n_inputs inputs, in groups of four, of which up to `at_once` side by side: rows(k) is input k,
-// and take(chunk, group, sums) gets, chunk by chunk in order, sums of lane (row, i) for input 4
-// group + i. Inputs from n_inputs on are others again: their sums mean nothing.
-template <Type type, typename Load, int at_once, typename Rows, typename Take>
-SLUICE_LANE_FN void dot_unit_4(const Unit& unit, const RowShape& shape, int n_inputs,
-                               const Rows& rows, const Take& take) {
-  SLUICE_ROLLED for (int c = 0; c < unit.n; ++c) {
-    const uint8_t* const chunk = unit.data + chunk_offset<type>(c);
-    const int at = unit.first + c, n_blocks = blocks_of<type>(shape, at);
-    PerLane<WeightBytes> weights;
-    EACH_LANE(lane) { Stripe<type>::unpack(chunk, n_blocks, lane, weights[lane]); }
-    int group = 0;
-    if constexpr (at_once > 1) {
-      SLUICE_ROLLED for (; (group + at_once - 1) * kInputsAtOnce < n_inputs; group += at_once) {
-        dot_groups<type, Load, at_once>(chunk, at, n_blocks, weights, group, n_inputs, rows, take);
+// n inputs (1, 2 or 4): a pass takes 4 / n chunks for each of them, so that every lane has a sum to
+// make. rows(k) is input k. acc: lane (row, i) has input i % n's; the unit's chunks are added to
+// it, one after the other.
+template <Type type, typename Load, int n, typename Rows>
+SLUICE_LANE_FN void add_unit(const Unit& unit, const RowShape& shape, const Rows& rows,
+                             PerLane<float>& acc) {
+  constexpr int kAtOnce = kUnitChunks / n;  // chunks of a pass
+  SLUICE_ROLLED for (int first = 0; first < unit.n; first += kAtOnce) {
+    const int last = unit.n - 1;
+    UnitInput in;
+    EACH_LANE(lane) {
+      const int column_chunk = first + lane / 8 / n, own_chunk = first + lane % 4 / n;
+      load_inputs<Stripe<type>::kBy, Load>(rows(lane / 8 % n),
+                                           unit.first + (column_chunk < last ? column_chunk : last),
+                                           lane, in.bytes[lane]);
+      in.scales[lane] =
+          load_scales<Load>(rows(lane % n), unit.first + (own_chunk < last ? own_chunk : last));
+    }
+    LaneSums<type> products;
+    products.clear();
+    // The last chunk stands for those that are not there: nobody uses their sums, and there is no
+    // branch between the products.
+    SLUICE_UNROLL for (int c = 0; c < kAtOnce; ++c) {
+      const int at = first + c < last ? first + c : last;
+      PerLane<WeightBytes> weights;
+      PerLane<InputBytes> masked;
+      EACH_LANE(lane) {
+        Stripe<type>::unpack(unit.data + chunk_offset<type>(at),
+                             blocks_of<type>(shape, unit.first + at), lane, weights[lane]);
+        SLUICE_UNROLL for (int k = 0; k < 8; ++k) {
+          masked[lane].b[k] = lane / 8 / n == c ? in.bytes[lane].b[k] : 0u;
+        }
+      }
+      products.add(weights, masked);
+    }
+    PerLane<float> sums;
+    EACH_LANE(lane) {
+      const int own = first + lane % 4 / n, c = own < last ? own : last;
+      sums[lane] = products.finish(unit.data + chunk_offset<type>(c),
+                                   blocks_of<type>(shape, unit.first + c), lane, in.scales[lane]);
+    }
+    SLUICE_UNROLL for (int c = 0; c < kAtOnce; ++c) {
+      EACH_LANE(lane) {
+        const int from = lane / 4 * 4 + c * n + lane % n;
+        const float more = add_rn(acc[lane], n == 4 ? sums[lane] : from_lane(sums, from));
+        acc[lane] = first + c < unit.n ? more : acc[lane];
       }
     }
-    SLUICE_ROLLED for (; group * kInputsAtOnce < n_inputs; ++group) {
-      dot_groups<type, Load, 1>(chunk, at, n_blocks, weights, group, n_inputs, rows, take);
+  }
+}
+
+// ---- Chunk `at` of two stripes for eight inputs at a time: all outputs of a product are used, and
+// every scale that a lane reads serves two of them.
+
+constexpr int kPairInputs = 8;
+
+// What the products of two stripes add up to, and what minima by 16 add up to: of the first stripe
+// for a lane's even and odd input, then of the second.
+template <Type type>
+struct PairSums {
+  static constexpr int kBy = Stripe<type>::kBy;
+  static constexpr bool kSumsInputs = LaneSums<type>::kSumsInputs;
+  struct Sums {
+    int32_t of[4][8];
+  };
+  PerLane<Sums> sums, mins;  // mins: only where kSumsInputs
+
+  SLUICE_LANE_FN void set(const uint8_t* const (&chunks)[2], const PerLane<WeightBytes>& first,
+                          const PerLane<WeightBytes>& second, const PerLane<ColumnBytes>& in) {
+    SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
+      PerLane<PairProducts<kBy>> products, inputs;
+      multiply_pair<kBy, Stripe<type>::kIsSigned>(products, b, first, second, in);
+      if constexpr (kSumsInputs) {
+        PerLane<WeightBytes> ones;
+        EACH_LANE(lane) { SLUICE_UNROLL for (uint32_t& a : ones[lane].a) a = 0x01010101u; }
+        multiply_pair<kBy, false>(inputs, b, ones, ones, in);
+      }
+      EACH_LANE(lane) {
+        SLUICE_UNROLL for (int v = 0; v < 4; ++v) {
+          if constexpr (kBy == 32) {
+            sums[lane].of[v][b] = products[lane].c[0][v];
+          } else {
+            const GroupScales scales = Stripe<type>::scales(chunks[v / 2], lane / 4);
+            sums[lane].of[v][b] =
+                Stripe<type>::block_sum(scales, b, products[lane].c[0][v], products[lane].c[1][v]);
+            if constexpr (kSumsInputs) {
+              mins[lane].of[v][b] =
+                  Stripe<type>::block_min(scales, b, inputs[lane].c[0][v], inputs[lane].c[1][v]);
+            }
+          }
+        }
+      }
     }
+  }
+
+  SLUICE_LANE_FN float finish(const uint8_t* chunk, int n_blocks, int lane, int v,
+                              const InputScales& scales) const {
+    if constexpr (kBy == 32) {
+      return Stripe<type>::chunk_sum(chunk, n_blocks, lane / 4, sums[lane].of[v], scales);
+    } else if constexpr (kSumsInputs) {
+      return Stripe<type>::chunk_sum(chunk, lane / 4, sums[lane].of[v], mins[lane].of[v], scales);
+    } else {
+      return Stripe<type>::chunk_sum(chunk, lane / 4, sums[lane].of[v], scales);
+    }
+  }
+};
+
+// chunks: of each stripe; rows(k) is input k. take(k, stripe, sums): lane (row, i) has the sum of
+// that stripe's row for input k + 2 i; k is 0 and 1, 8 and 9. Inputs from n_inputs on are others
+// again: their sums mean nothing.
+template <Type type, typename Load, typename Rows, typename Take>
+SLUICE_LANE_FN void dot_pair(const uint8_t* const (&chunks)[2], int at, int n_blocks, int n_inputs,
+                             const Rows& rows, const Take& take) {
+  PerLane<WeightBytes> first, second;
+  EACH_LANE(lane) {
+    Stripe<type>::unpack(chunks[0], n_blocks, lane, first[lane]);
+    Stripe<type>::unpack(chunks[1], n_blocks, lane, second[lane]);
+  }
+  SLUICE_ROLLED for (int base = 0; base < n_inputs; base += kPairInputs) {
+    const int last = n_inputs - 1;
+    PerLane<ColumnBytes> in;
+    PairSums<type> pair;
+    EACH_LANE(lane) {
+      const int column = base + lane / 4;
+      const int8_t* const q =
+          rows(column < last ? column : last).q + Load::kChunkStride * at + 4 * (lane % 4);
+      SLUICE_UNROLL for (int k = 0; k < 16; ++k) in[lane].b[k] = Load::word(q + 16 * k);
+    }
+    pair.set(chunks, first, second, in);
+    PerLane<float> sums[2][2];  // odd inputs, stripe
+    EACH_LANE(lane) {
+      SLUICE_UNROLL for (int odd = 0; odd < 2; ++odd) {
+        const int own = base + 2 * (lane % 4) + odd;
+        const InputScales scales = load_scales<Load>(rows(own < last ? own : last), at);
+        SLUICE_UNROLL for (int s = 0; s < 2; ++s) {
+          sums[odd][s][lane] = pair.finish(chunks[s], n_blocks, lane, 2 * s + odd, scales);
+        }
+      }
+    }
+    SLUICE_UNROLL for (int v = 0; v < 4; ++v) take(base + v / 2, v % 2, sums[v / 2][v % 2]);
   }
 }
 

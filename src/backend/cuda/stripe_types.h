@@ -29,8 +29,11 @@ SLUICE_LANE_FN uint32_t word(const uint8_t* words, int i, int row) {
   return load_32(words + 32 * i + 4 * row);
 }
 
-// Bits 0..3 of x as the lowest bits of four bytes.
-SLUICE_LANE_FN uint32_t spread_bits(uint32_t x) { return (x & 15u) * 0x00204081u & 0x01010101u; }
+// Bits 0..3 of x as bit `to` of four bytes.
+template <int to>
+SLUICE_LANE_FN uint32_t spread_bits(uint32_t x) {
+  return (x & 15u) * (0x00204081u << to) & (0x01010101u << to);
+}
 
 // Eight nibbles by a table of 16 bytes: plus[n & 7] where bit 3 is clear, -minus[n & 7] where it is
 // set; all entries 0..127. out: low nibbles, then high ones.
@@ -65,15 +68,14 @@ struct BlockStripe {
     return chunk + 8 * kOdd * n_blocks + 32 * kWords * block;
   }
 
+  // A short chunk's last block stands for those that are not there: nobody uses their sums, and
+  // there is no branch.
   SLUICE_LANE_FN static void unpack(const uint8_t* chunk, int n_blocks, int lane,
                                     WeightBytes& out) {
     SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
-      uint32_t low = 0, high = 0;
-      if (b < n_blocks) {
-        Derived::unpack_block(words(chunk, n_blocks, b), lane / 4, lane % 4, low, high);
-      }
-      out.a[4 * (b / 2) + b % 2] = low;
-      out.a[4 * (b / 2) + 2 + b % 2] = high;
+      uint32_t* const a = out.a + 4 * (b / 2) + b % 2;
+      Derived::unpack_block(words(chunk, n_blocks, b < n_blocks ? b : n_blocks - 1), lane / 4,
+                            lane % 4, a[0], a[2]);
     }
   }
 
@@ -82,13 +84,17 @@ struct BlockStripe {
                                         const int32_t (&sums)[8], const InputScales& in) {
     float P = 0.0f, N = 0.0f;
     SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
-      if (b < n_blocks) {
-        const uint8_t* const w = words(chunk, n_blocks, b);
-        const uint32_t head = Derived::kHasMin ? word(w, 0, row)
-                              : kOdd == 1      ? chunk[8 * b + row]
-                                               : load_16(chunk + 2 * (8 * b + row));
-        P = fma_rn(mul_rn(in.d[b], Derived::scale(head)), to_float(sums[b] >> Derived::kShift), P);
-        if constexpr (Derived::kHasMin) N = fma_rn(half_bits(head >> 16), in.y[b], N);
+      const bool exists = b < n_blocks;
+      const int at = exists ? b : n_blocks - 1;
+      const uint32_t head = Derived::kHasMin ? word(words(chunk, n_blocks, at), 0, row)
+                            : kOdd == 1      ? chunk[8 * at + row]
+                                             : load_16(chunk + 2 * (8 * at + row));
+      const float more =
+          fma_rn(mul_rn(in.d[b], Derived::scale(head)), to_float(sums[b] >> Derived::kShift), P);
+      P = exists ? more : P;
+      if constexpr (Derived::kHasMin) {
+        const float more_min = fma_rn(half_bits(head >> 16), in.y[b], N);
+        N = exists ? more_min : N;
       }
     }
     if constexpr (Derived::kHasMin) return add_rn(P, N);
@@ -133,8 +139,8 @@ struct Stripe<Type::q5_0> : BlockStripe<Stripe<Type::q5_0>, 22> {
   SLUICE_LANE_FN static void unpack_block(const uint8_t* words, int row, int i, uint32_t& low,
                                           uint32_t& high) {
     const uint32_t top = word(words, 0, row) >> 4 * i, w = word(words, 1 + i, row);
-    low = (w << 3 & 0x78787878u) | (spread_bits(top) << 7 ^ 0x80808080u);
-    high = (w >> 1 & 0x78787878u) | (spread_bits(top >> 16) << 7 ^ 0x80808080u);
+    low = (w << 3 & 0x78787878u) | (spread_bits<7>(top) ^ 0x80808080u);
+    high = (w >> 1 & 0x78787878u) | (spread_bits<7>(top >> 16) ^ 0x80808080u);
   }
 };
 
@@ -146,8 +152,8 @@ struct Stripe<Type::q5_1> : BlockStripe<Stripe<Type::q5_1>, 24> {
   SLUICE_LANE_FN static void unpack_block(const uint8_t* words, int row, int i, uint32_t& low,
                                           uint32_t& high) {
     const uint32_t top = word(words, 1, row) >> 4 * i, w = word(words, 2 + i, row);
-    low = (w & 0x0f0f0f0fu) | spread_bits(top) << 4;
-    high = (w >> 4 & 0x0f0f0f0fu) | spread_bits(top >> 16) << 4;
+    low = (w & 0x0f0f0f0fu) | spread_bits<4>(top);
+    high = (w >> 4 & 0x0f0f0f0fu) | spread_bits<4>(top >> 16);
   }
 };
 
@@ -263,6 +269,20 @@ struct Stripe<Type::q5_k> : SuperStripe<176> {
   }
 };
 
+// ---- Types with a scale for each group of 16: the sums of a block's two groups become one, then
+// the chain is that of blocks.
+
+struct GroupScales {
+  uint32_t s[4];  // a byte a group
+};
+
+// P = fma(d_b, float(I_b), P); d P
+SLUICE_LANE_FN float scaled_sum(float d, const int32_t (&sums)[8], const InputScales& in) {
+  float P = 0.0f;
+  SLUICE_UNROLL for (int b = 0; b < 8; ++b) P = fma_rn(in.d[b], to_float(sums[b]), P);
+  return mul_rn(d, P);
+}
+
 // Signed scale of a group: byte g of n words.
 SLUICE_LANE_FN int signed_byte(const uint32_t* words, int g) {
   return static_cast<int8_t>(byte_of(words[g / 4], g % 4));
@@ -287,18 +307,19 @@ struct Stripe<Type::q6_k> : SuperStripe<210> {
       a[6] = (y >> 2 & 0x3c3c3c3cu) | ((z & 0xc0c0c0c0u) ^ 0x80808080u);
     }
   }
-  // P = fma(d_b, float(s_2b I_2b + s_2b+1 I_2b+1), P); d P
-  SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int, int row,
-                                        const int32_t (&sums)[16], const InputScales& in) {
-    uint32_t s[4];
-    SLUICE_UNROLL for (int k = 0; k < 4; ++k) s[k] = word(words(chunk), 48 + k, row);
-    float P = 0.0f;
-    SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
-      const int I = signed_byte(s, 2 * b) * (sums[2 * b] >> 2) +
-                    signed_byte(s, 2 * b + 1) * (sums[2 * b + 1] >> 2);
-      P = fma_rn(in.d[b], to_float(I), P);
-    }
-    return mul_rn(half_bits(load_16(chunk + 2 * row)), P);
+  SLUICE_LANE_FN static GroupScales scales(const uint8_t* chunk, int row) {
+    GroupScales out;
+    SLUICE_UNROLL for (int k = 0; k < 4; ++k) out.s[k] = word(words(chunk), 48 + k, row);
+    return out;
+  }
+  // s_2b I_2b + s_2b+1 I_2b+1
+  SLUICE_LANE_FN static int block_sum(const GroupScales& scales, int b, int first, int second) {
+    return signed_byte(scales.s, 2 * b) * (first >> 2) +
+           signed_byte(scales.s, 2 * b + 1) * (second >> 2);
+  }
+  SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int row, const int32_t (&sums)[8],
+                                        const InputScales& in) {
+    return scaled_sum(half_bits(load_16(chunk + 2 * row)), sums, in);
   }
 };
 
@@ -322,21 +343,23 @@ struct Stripe<Type::q3_k> : SuperStripe<110> {
       }
     }
   }
-  SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int, int row,
-                                        const int32_t (&sums)[16], const InputScales& in) {
-    uint32_t packed[3], s[4];
+  SLUICE_LANE_FN static GroupScales scales(const uint8_t* chunk, int row) {
+    uint32_t packed[3];
+    GroupScales out;
     SLUICE_UNROLL for (int k = 0; k < 3; ++k) packed[k] = word(words(chunk), 24 + k, row);
     SLUICE_UNROLL for (int k = 0; k < 4; ++k) {
       const uint32_t low = packed[k % 2] >> 4 * (k / 2) & 0x0f0f0f0fu;
-      s[k] = low | (packed[2] >> 2 * k & 0x03030303u) << 4;  // 0..63, for -32..31
+      out.s[k] = low | (packed[2] >> 2 * k & 0x03030303u) << 4;  // 0..63, for -32..31
     }
-    float P = 0.0f;
-    SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
-      const int I = (byte_of(s[b / 2], 2 * b % 4) - 32) * (sums[2 * b] >> 5) +
-                    (byte_of(s[b / 2], 2 * b % 4 + 1) - 32) * (sums[2 * b + 1] >> 5);
-      P = fma_rn(in.d[b], to_float(I), P);
-    }
-    return mul_rn(half_bits(load_16(chunk + 2 * row)), P);
+    return out;
+  }
+  SLUICE_LANE_FN static int block_sum(const GroupScales& scales, int b, int first, int second) {
+    return (byte_of(scales.s[b / 2], 2 * b % 4) - 32) * (first >> 5) +
+           (byte_of(scales.s[b / 2], 2 * b % 4 + 1) - 32) * (second >> 5);
+  }
+  SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int row, const int32_t (&sums)[8],
+                                        const InputScales& in) {
+    return scaled_sum(half_bits(load_16(chunk + 2 * row)), sums, in);
   }
 };
 
@@ -352,23 +375,28 @@ struct Stripe<Type::q2_k> : SuperStripe<84> {
       }
     }
   }
-  // Minima count by 16: N = fma(d_b, float(m_2b Q_2b + m_2b+1 Q_2b+1), N), Q sums of the inputs.
-  SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int, int row,
-                                        const int32_t (&sums)[16], const int32_t (&input_sums)[16],
-                                        const InputScales& in) {
-    uint32_t s[4];
-    SLUICE_UNROLL for (int k = 0; k < 4; ++k) s[k] = word(chunk, k, row);
+  SLUICE_LANE_FN static GroupScales scales(const uint8_t* chunk, int row) {
+    GroupScales out;
+    SLUICE_UNROLL for (int k = 0; k < 4; ++k) out.s[k] = word(chunk, k, row);
+    return out;
+  }
+  SLUICE_LANE_FN static int block_sum(const GroupScales& scales, int b, int first, int second) {
+    return (byte_of(scales.s[b / 2], 2 * b % 4) & 15) * first +
+           (byte_of(scales.s[b / 2], 2 * b % 4 + 1) & 15) * second;
+  }
+  // Minima count by 16: m_2b Q_2b + m_2b+1 Q_2b+1, Q sums of the inputs.
+  SLUICE_LANE_FN static int block_min(const GroupScales& scales, int b, int first, int second) {
+    return (byte_of(scales.s[b / 2], 2 * b % 4) >> 4) * first +
+           (byte_of(scales.s[b / 2], 2 * b % 4 + 1) >> 4) * second;
+  }
+  // N = fma(d_b, float(minima of block b), N)
+  SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int row, const int32_t (&sums)[8],
+                                        const int32_t (&mins)[8], const InputScales& in) {
     const uint32_t head = word(chunk, 20, row);
     float P = 0.0f, N = 0.0f;
     SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
-      int I = 0, M = 0;
-      SLUICE_UNROLL for (int g = 2 * b; g < 2 * b + 2; ++g) {
-        const int packed = byte_of(s[g / 4], g % 4);
-        I += (packed & 15) * sums[g];
-        M += (packed >> 4) * input_sums[g];
-      }
-      P = fma_rn(in.d[b], to_float(I), P);
-      N = fma_rn(in.d[b], to_float(M), N);
+      P = fma_rn(in.d[b], to_float(sums[b]), P);
+      N = fma_rn(in.d[b], to_float(mins[b]), N);
     }
     return fma_rn(half_bits(head & 0xffffu), P, -mul_rn(half_bits(head >> 16), N));
   }

@@ -16,6 +16,18 @@ struct WeightBytes {
   uint32_t a[16];
 };
 
+// Sums of two stripes' rows for a block: row (lane / 4) of the first for inputs 2 i and 2 i + 1 (i
+// = lane % 4), then the same of the second; of the whole block, or of its groups of 16.
+template <int by>
+struct PairProducts {
+  int32_t c[32 / by][4];
+};
+
+// Inputs of a lane's column, lane / 4: [2b + k] are bytes 16k + 4i on of block b.
+struct ColumnBytes {
+  uint32_t b[16];
+};
+
 // A chunk's inputs of a lane, whose column is lane / 4 and h = column % 2. By 32: [2p + k] are
 // bytes 16k + 4i on of block 2p + h. By 16: [b] are bytes 16h + 4i on of block b.
 struct InputBytes {
@@ -109,6 +121,27 @@ __device__ __forceinline__ void multiply(PerLane<Products<by == 32 ? 4 : 8>>& su
   }
 }
 
+// sums = block b of two stripes' weights times eight inputs, whose columns are all used: rows of
+// the first stripe stand in the upper half of the product, those of the second in the lower.
+template <int by, bool is_signed>
+__device__ __forceinline__ void multiply_pair(PerLane<PairProducts<by>>& sums, int b,
+                                              const PerLane<WeightBytes>& first,
+                                              const PerLane<WeightBytes>& second,
+                                              const PerLane<ColumnBytes>& in) {
+  SLUICE_UNROLL for (auto& c : sums.value.c) c[0] = c[1] = c[2] = c[3] = 0;
+  if constexpr (by == 32) {
+    const int at = b / 2 * 4 + b % 2;
+    const uint32_t a[4] = {first.value.a[at], second.value.a[at], first.value.a[at + 2],
+                           second.value.a[at + 2]};
+    mma_32<is_signed>(sums.value.c[0], a, in.value.b + 2 * b);
+  } else {
+    SLUICE_UNROLL for (int k = 0; k < 2; ++k) {
+      const uint32_t a[2] = {first.value.a[2 * b + k], second.value.a[2 * b + k]};
+      mma_16<is_signed>(sums.value.c[k], a, in.value.b[2 * b + k]);
+    }
+  }
+}
+
 #else
 
 template <bool is_signed>
@@ -135,6 +168,25 @@ void multiply(PerLane<Products<by == 32 ? 4 : 8>>& sums, const PerLane<WeightByt
                 dot_bytes<is_signed>(w[lane / 4 * 4 + i].a[2 * kWords * p + 2 * k + half],
                                      in[column * 4 + i].b[kWords * p + k]);
           }
+        }
+      }
+    }
+  }
+}
+
+template <int by, bool is_signed>
+void multiply_pair(PerLane<PairProducts<by>>& sums, int b, const PerLane<WeightBytes>& first,
+                   const PerLane<WeightBytes>& second, const PerLane<ColumnBytes>& in) {
+  EACH_LANE(lane) {
+    for (auto& c : sums[lane].c) c[0] = c[1] = c[2] = c[3] = 0;
+    for (int v = 0; v < 4; ++v) {
+      const PerLane<WeightBytes>& w = v < 2 ? first : second;
+      const int column = lane % 4 * 2 + v % 2;
+      for (int i = 0; i < 4; ++i) {
+        for (int half = 0; half < 2; ++half) {
+          const int at = by == 32 ? b / 2 * 4 + b % 2 + 2 * half : 2 * b + half;
+          sums[lane].c[by == 32 ? 0 : half][v] +=
+              dot_bytes<is_signed>(w[lane / 4 * 4 + i].a[at], in[column * 4 + i].b[2 * b + half]);
         }
       }
     }

@@ -55,19 +55,39 @@ class WeightRing {
 
   // All lanes; n_bytes 0 for nothing, which counts as a request all the same.
   __device__ __forceinline__ void request(const uint8_t* src, int n_bytes) {
-    const int before = static_cast<int>(reinterpret_cast<uintptr_t>(src) % kLine);
-    const int n = n_bytes ? (before + n_bytes + kLine - 1) / kLine * kLine : 0;
-    copy(src - before, slots_ + next_ * slot_size_, n, barriers_ + 8 * next_);
+    request<1>({src}, n_bytes);
+  }
+  // As many bytes of each of n places, which share a slot.
+  template <int n>
+  __device__ __forceinline__ void request(const uint8_t* const (&src)[n], int n_bytes) {
+    int n_lines = 0;
+#pragma unroll
+    for (int k = 0; k < n; ++k) n_lines += lines(src[k], n_bytes);
+    const unsigned barrier = barriers_ + 8 * next_;
+    expect(barrier, kLine * n_lines);
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      copy(src[k] - in_line(src[k]), slots_ + next_ * slot_size_ + k * (slot_size_ / n),
+           kLine * lines(src[k], n_bytes), barrier);
+    }
+    end_copies(barrier);
     next_ = next_ + 1 == n_ ? 0 : next_ + 1;
   }
 
   // The oldest request's bytes, once they are there. src: as in request().
   __device__ __forceinline__ const uint8_t* wait(const uint8_t* src) {
+    const uint8_t* at[1];
+    wait<1>({src}, at);
+    return at[0];
+  }
+  template <int n>
+  __device__ __forceinline__ void wait(const uint8_t* const (&src)[n], const uint8_t* (&out)[n]) {
     await(barriers_ + 8 * oldest_, parity_);
-    const uint8_t* const at =
-        slots_ + oldest_ * slot_size_ + reinterpret_cast<uintptr_t>(src) % kLine;
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      out[k] = slots_ + oldest_ * slot_size_ + k * (slot_size_ / n) + in_line(src[k]);
+    }
     if (++oldest_ == n_) oldest_ = 0, parity_ ^= 1;
-    return at;
   }
 
  private:
@@ -75,20 +95,38 @@ class WeightRing {
     return static_cast<unsigned>(__cvta_generic_to_shared(p));
   }
 
+  static __device__ __forceinline__ int in_line(const uint8_t* p) {
+    return static_cast<int>(reinterpret_cast<uintptr_t>(p) % kLine);
+  }
+  // Lines that n bytes from src on are in.
+  static __device__ __forceinline__ int lines(const uint8_t* src, int n_bytes) {
+    return n_bytes ? (in_line(src) + n_bytes + kLine - 1) / kLine : 0;
+  }
+
+  // Before and behind the copies of a request, n bytes in all.
+  static __device__ __forceinline__ void expect(unsigned barrier, int n) {
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x % kWarp == 0) {
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(n)
+                   : "memory");
+    }
+#endif
+  }
+  static __device__ __forceinline__ void end_copies(unsigned barrier) {
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 900
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
+#endif
+  }
   static __device__ __forceinline__ void copy(const uint8_t* src, uint8_t* dst, int n,
                                               unsigned barrier) {
     const int lane = threadIdx.x % kWarp;
 #if __CUDA_ARCH__ >= 900
-    if (lane == 0) {
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(n)
-                   : "memory");
-      if (n > 0) {
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-            "[%3];" ::"r"(shared_address(dst)),
-            "l"(src), "r"(n), "r"(barrier)
-            : "memory");
-      }
+    if (lane == 0 && n > 0) {
+      asm volatile(
+          "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+          "[%3];" ::"r"(shared_address(dst)),
+          "l"(src), "r"(n), "r"(barrier)
+          : "memory");
     }
 #elif __CUDA_ARCH__ >= 800
     for (int i = 16 * lane; i < n; i += 16 * kWarp) {
@@ -96,7 +134,6 @@ class WeightRing {
                    "l"(src + i)
                    : "memory");
     }
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(barrier) : "memory");
 #else
     for (int i = 16 * lane; i < n; i += 16 * kWarp) {
       *reinterpret_cast<uint4*>(dst + i) = __ldcg(reinterpret_cast<const uint4*>(src + i));

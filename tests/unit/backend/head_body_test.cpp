@@ -187,7 +187,7 @@ TEST(CombineBodyTest, OutputsAreAddedByRankAsInTheContract) {
     std::vector<float> want(8, 0.0f);
     quant::combine(weights, outs.data(), 8, nullptr, 0.0f, want);
     for (size_t c = 0; c < 8; ++c) {
-      const float got = sum_by_rank(weights.data(), outs.data() + c, n);
+      const float got = sum_by_rank(weights.data(), outs.data() + c, n, 8);
       ASSERT_EQ(std::bit_cast<uint32_t>(want[c]), std::bit_cast<uint32_t>(got))
           << n << " experts, column " << c;
     }

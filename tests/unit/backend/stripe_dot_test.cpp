@@ -107,20 +107,43 @@ class StripeDotTest : public testing::TestWithParam<Type> {
     EACH_LANE(lane) { expect_dot(in, lane / 4, r, acc[lane]); }
   }
 
-  template <Type type, int at_once>
-  void run_inputs(const Inputs& in, int n_inputs) {
-    PerLane<float> acc[4] = {};
+  template <Type type, int n>
+  void run_inputs(const Inputs& in, int first) {
+    PerLane<float> acc = {};
     for (int u = 0; u < shape_.n_units(); ++u) {
-      dot_unit_4<type, PlainLoad, at_once>(
-          unit(u), shape_, n_inputs, [&](int r) { return in.row(r); },
-          [&](int, int group, const PerLane<float>& sums) {
-            EACH_LANE(lane) { acc[group][lane] = add_rn(acc[group][lane], sums[lane]); }
+      add_unit<type, PlainLoad, n>(
+          unit(u), shape_, [&](int r) { return in.row(first + r); }, acc);
+    }
+    EACH_LANE(lane) { expect_dot(in, lane / 4, first + lane % n, acc[lane]); }
+  }
+
+  // The stripe with itself, its rows in another order: lane's row r is row 7 - r of the second.
+  template <Type type>
+  void run_pair(const Inputs& in, int n_inputs) {
+    std::vector<std::byte> other(rows_.size());
+    const size_t row = rows_.size() / 8;
+    for (size_t r = 0; r < 8; ++r) {
+      std::copy_n(rows_.begin() + static_cast<long>(row * r), row,
+                  other.begin() + static_cast<long>(row * (7 - r)));
+    }
+    const AlignedBytes second(rows_.size());
+    quant::weave_rows(GetParam(), n_cols_, other.data(), reinterpret_cast<std::byte*>(second.data));
+    PerLane<float> acc[2][16] = {};  // by stripe and k
+    for (int c = 0; c < shape_.n_chunks; ++c) {
+      const size_t at = 8 * quant::row_bytes(GetParam(), int64_t{kChunk} * c);
+      const uint8_t* const chunks[2] = {stripe_->data + at, second.data + at};
+      dot_pair<type, PlainLoad>(
+          chunks, c, blocks_of<type>(shape_, c), n_inputs, [&](int r) { return in.row(r); },
+          [&](int k, int stripe, const PerLane<float>& sums) {
+            EACH_LANE(lane) { acc[stripe][k][lane] = add_rn(acc[stripe][k][lane], sums[lane]); }
           });
     }
     EACH_LANE(lane) {
-      for (int group = 0; group * 4 < n_inputs; ++group) {
-        const int r = 4 * group + lane % 4;
-        if (r < n_inputs) expect_dot(in, lane / 4, r, acc[group][lane]);
+      for (const int k : {0, 1, 8, 9}) {
+        const int r = k + 2 * (lane % 4), row_of_lane = lane / 4;
+        if (r >= n_inputs) continue;
+        expect_dot(in, row_of_lane, r, acc[0][k][lane]);
+        expect_dot(in, 7 - row_of_lane, r, acc[1][k][lane]);
       }
     }
   }
@@ -135,10 +158,12 @@ class StripeDotTest : public testing::TestWithParam<Type> {
       run_one_input<type, 1>(in, r);
       run_one_input<type, kEarlyChunks>(in, r);
     }
-    for (const int n : {1, 2, 3, 4, 5, 8, 11, 16}) {
-      run_inputs<type, 1>(in, n);
-      run_inputs<type, 2>(in, n);
+    for (const int first : {0, 5, 12}) {
+      run_inputs<type, 1>(in, first);
+      run_inputs<type, 2>(in, first);
+      run_inputs<type, 4>(in, first);
     }
+    for (const int n : {1, 2, 3, 4, 5, 8, 11, 16}) run_pair<type>(in, n);
   }
 
   std::vector<std::byte> rows_;
