@@ -55,11 +55,11 @@ struct PairSets {
 };
 
 // Adds a unit's chunks to the sums of all pairs; rows(k) is pair k's input.
-template <Type type, typename Rows>
+template <Type type, typename Load, typename Rows>
 __device__ __forceinline__ void add_pairs(const Unit& unit, const RowShape& shape, int n_pairs,
                                           PairSets& acc, const Rows& rows) {
-  if (n_pairs == 1) return add_unit<type, StagedLoad, 1>(unit, shape, rows, acc.of[0]);
-  if (n_pairs == 2) return add_unit<type, StagedLoad, 2>(unit, shape, rows, acc.of[0]);
+  if (n_pairs == 1) return add_unit<type, Load, 1>(unit, shape, rows, acc.of[0]);
+  if (n_pairs == 2) return add_unit<type, Load, 2>(unit, shape, rows, acc.of[0]);
 #pragma unroll 1
   for (int first = 0; first < n_pairs; first += kInputsAtOnce) {
     PerLane<float> sum{};
@@ -67,7 +67,7 @@ __device__ __forceinline__ void add_pairs(const Unit& unit, const RowShape& shap
     for (int k = 0; k < PairSets::kSets; ++k) {
       if (kInputsAtOnce * k == first) sum = acc.of[k];
     }
-    add_unit<type, StagedLoad, kInputsAtOnce>(
+    add_unit<type, Load, kInputsAtOnce>(
         unit, shape, [&](int k) { return rows(min(first + k, n_pairs - 1)); }, sum);
 #pragma unroll
     for (int k = 0; k < PairSets::kSets; ++k) {

@@ -183,8 +183,9 @@ SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const Unit
   LaneSums<type> products;
   products.clear();
   // The last chunk stands for those that are not there: nobody uses their sums, and there is no
-  // branch between the products.
+  // branch between the products but before the last.
   SLUICE_UNROLL for (int c = 0; c < kUnitChunks; ++c) {
+    if (c == kUnitChunks - 1 && c >= unit.n) break;
     PerLane<InputBytes> masked;
     EACH_LANE(lane) {
       SLUICE_UNROLL for (int k = 0; k < 8; ++k) {
@@ -241,9 +242,11 @@ SLUICE_LANE_FN void add_unit(const Unit& unit, const RowShape& shape, const Rows
     LaneSums<type> products;
     products.clear();
     // The last chunk stands for those that are not there: nobody uses their sums, and there is no
-    // branch between the products.
+    // branch between the products but before the last.
     SLUICE_UNROLL for (int c = 0; c < kAtOnce; ++c) {
       const int at = first + c < last ? first + c : last;
+      // (With that branch too, Q2_K spills registers.)
+      if (!LaneSums<type>::kSumsInputs && c > 0 && c == kAtOnce - 1 && first + c > last) break;
       PerLane<WeightBytes> weights;
       PerLane<InputBytes> masked;
       EACH_LANE(lane) {
