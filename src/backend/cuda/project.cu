@@ -10,7 +10,7 @@
 //          the kernel before. f32 rows are normalised and quantised by a kernel of their own.
 // Limits   1 to 16 rows, n_cols % 32 (super-blocks: 256), weight rows % 8; rows 16-byte aligned
 //          (the launcher checks). Where rows do not fit into shared memory, some at a time.
-// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// Cost     see bench/gpu_kernels and docs/decisions/0015.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project.h"

@@ -7,7 +7,7 @@
 //          norm(x). The block that ends last chooses for each row, and groups rows by expert
 //          (choose.cuh).
 // Limits   1 to 16 rows, n_experts <= 1024, n_used <= 16, d_model % 32 == 0 (the launcher checks).
-// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// Cost     see bench/gpu_kernels and docs/decisions/0015.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/choose.cuh"
 #include "backend/cuda/launch.cuh"
