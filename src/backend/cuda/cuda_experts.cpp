@@ -68,10 +68,7 @@ Route CudaOps::route_of(ConstRowsView x, const NormView& norm, const RouterView&
           " experts; GPUs choose ", kMaxUsed, " of ", kMostExperts, " at most");
   auto* const zeros = scratch_.get<Zeros>(Use::zeros, 1);
   Route p;
-  p.x = x.data;
-  p.norm = norm.weight;
-  p.eps = norm.eps;
-  p.n_rows = rows_of(x.n_rows);
+  set_normed_rows(p, x, norm);
   p.d_model = static_cast<int>(x.n_cols);
   p.type = w.type;
   p.weight = w.data;

@@ -98,10 +98,7 @@ void CudaOps::project_in(ConstRowsView x, const NormView& norm,
     require(projections.size() <= kMaxProjections, projections.size(),
             " projections at once; four at most");
     ProjectIn p;
-    p.x = x.data;
-    p.norm = norm.weight;
-    p.eps = norm.eps;
-    p.n_rows = rows_of(x.n_rows);
+    set_normed_rows(p, x, norm);
     p.n_cols = static_cast<int>(x.n_cols);
     for (const Projection& one : projections) {
       p.weights[p.n_weights++] = stripes(one.weight, one.bias);

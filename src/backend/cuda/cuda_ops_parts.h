@@ -29,6 +29,15 @@ inline int rows_of(int64_t n_rows) {
   return static_cast<int>(n_rows);
 }
 
+// Rows that a kernel normalises first.
+template <typename Params>
+void set_normed_rows(Params& p, ConstRowsView x, const NormView& norm) {
+  p.x = x.data;
+  p.norm = norm.weight;
+  p.eps = norm.eps;
+  p.n_rows = rows_of(x.n_rows);
+}
+
 inline const uint8_t* bytes(const std::byte* data) {
   return reinterpret_cast<const uint8_t*>(data);
 }

@@ -31,28 +31,56 @@ inline int64_t host_address(int64_t n) { return n; }
 inline std::span<const ExpertPair> host_address(std::span<const ExpertPair> v) { return v; }
 inline LayerLogView host_address(LayerLogView v) { return v; }
 
-inline RowsView host_address(RowsView v) {
-  v.data = host_address(v.data);
+template <typename View, typename... Members>
+View with_host_addresses(View v, Members View::*... members) {
+  ((v.*members = host_address(v.*members)), ...);
   return v;
 }
 
+inline RowsView host_address(RowsView v) { return with_host_addresses(v, &RowsView::data); }
 inline ConstRowsView host_address(ConstRowsView v) {
-  v.data = host_address(v.data);
-  return v;
+  return with_host_addresses(v, &ConstRowsView::data);
 }
-
-inline WeightView host_address(WeightView v) {
-  v.data = host_address(v.data);
-  return v;
-}
-
-inline NormView host_address(NormView v) {
-  v.weight = host_address(v.weight);
-  return v;
-}
-
+inline WeightView host_address(WeightView v) { return with_host_addresses(v, &WeightView::data); }
+inline NormView host_address(NormView v) { return with_host_addresses(v, &NormView::weight); }
 inline Projection host_address(const Projection& v) {
-  return {host_address(v.weight), host_address(v.bias)};
+  return with_host_addresses(v, &Projection::weight, &Projection::bias);
+}
+inline AttentionView host_address(const AttentionView& v) {
+  return with_host_addresses(v, &AttentionView::q_norm, &AttentionView::k_norm);
+}
+inline KvLayerView host_address(KvLayerView v) {
+  return with_host_addresses(v, &KvLayerView::k, &KvLayerView::v);
+}
+inline RouterView host_address(const RouterView& v) {
+  return with_host_addresses(v, &RouterView::weight, &RouterView::shared_gate);
+}
+inline RoutingView host_address(RoutingView v) {
+  return with_host_addresses(v, &RoutingView::experts, &RoutingView::weights,
+                             &RoutingView::shared_weights, &RoutingView::forced);
+}
+inline ExpertInputView host_address(ExpertInputView v) {
+  return with_host_addresses(v, &ExpertInputView::f32, &ExpertInputView::q, &ExpertInputView::d,
+                             &ExpertInputView::y);
+}
+inline StepView host_address(const StepView& v) {
+  return with_host_addresses(v, &StepView::n_live, &StepView::tokens, &StepView::positions,
+                             &StepView::sequences, &StepView::angles, &StepView::page_table,
+                             &StepView::n_logits, &StepView::logit_rows, &StepView::n_best,
+                             &StepView::forced);
+}
+// But not what stands in the table: those are addresses again.
+inline ExpertsView host_address(const ExpertsView& v) {
+  return with_host_addresses(v, &ExpertsView::gate, &ExpertsView::up, &ExpertsView::down,
+                             &ExpertsView::shared_gate, &ExpertsView::shared_up,
+                             &ExpertsView::shared_down, &ExpertsView::table, &ExpertsView::slots);
+}
+inline ForeseeView host_address(ForeseeView v) {
+  return with_host_addresses(v, &ForeseeView::step);
+}
+inline LookupView host_address(const LookupView& v) {
+  return with_host_addresses(v, &LookupView::step, &LookupView::n_live, &LookupView::table,
+                             &LookupView::host, &LookupView::link_share);
 }
 
 // Kept by value, as many as a layer has side by side.
@@ -67,78 +95,6 @@ inline KeptProjections host_address(std::span<const Projection> v) {
   CHECK(v.size() <= kept.all.size());
   for (const Projection& p : v) kept.all[kept.n++] = host_address(p);
   return kept;
-}
-
-inline AttentionView host_address(AttentionView v) {
-  v.q_norm = host_address(v.q_norm);
-  v.k_norm = host_address(v.k_norm);
-  return v;
-}
-
-inline StepView host_address(StepView v) {
-  v.n_live = host_address(v.n_live);
-  v.tokens = host_address(v.tokens);
-  v.positions = host_address(v.positions);
-  v.sequences = host_address(v.sequences);
-  v.angles = host_address(v.angles);
-  v.page_table = host_address(v.page_table);
-  v.n_logits = host_address(v.n_logits);
-  v.logit_rows = host_address(v.logit_rows);
-  v.n_best = host_address(v.n_best);
-  v.forced = host_address(v.forced);
-  return v;
-}
-
-inline KvLayerView host_address(KvLayerView v) {
-  v.k = host_address(v.k);
-  v.v = host_address(v.v);
-  return v;
-}
-
-inline RouterView host_address(RouterView v) {
-  v.weight = host_address(v.weight);
-  v.shared_gate = host_address(v.shared_gate);
-  return v;
-}
-
-inline RoutingView host_address(RoutingView v) {
-  v.experts = host_address(v.experts);
-  v.weights = host_address(v.weights);
-  v.shared_weights = host_address(v.shared_weights);
-  v.forced = host_address(v.forced);
-  return v;
-}
-
-inline ExpertInputView host_address(ExpertInputView v) {
-  v.f32 = host_address(v.f32);
-  v.q = host_address(v.q);
-  v.d = host_address(v.d);
-  v.y = host_address(v.y);
-  return v;
-}
-
-// But not what stands in the table: those are addresses again.
-inline ExpertsView host_address(ExpertsView v) {
-  for (WeightView* w : {&v.gate, &v.up, &v.down, &v.shared_gate, &v.shared_up, &v.shared_down}) {
-    *w = host_address(*w);
-  }
-  v.table = host_address(v.table);
-  v.slots = host_address(v.slots);
-  return v;
-}
-
-inline ForeseeView host_address(ForeseeView v) {
-  v.step = host_address(v.step);
-  return v;
-}
-
-inline LookupView host_address(LookupView v) {
-  v.step = host_address(v.step);
-  v.n_live = host_address(v.n_live);
-  v.table = host_address(v.table);
-  v.host = host_address(v.host);
-  v.link_share = host_address(v.link_share);
-  return v;
 }
 
 }  // namespace sluice::backend

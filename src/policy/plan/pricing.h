@@ -97,30 +97,28 @@ struct Placement {
   double link_share = 0.0;  // of a layer's misses in decode, what the GPU reads over the link
 };
 
-struct VramBytes {
+// What may lie in either memory.
+struct MemoryBytes {
   uint64_t trunk = 0;
   uint64_t output = 0;
   uint64_t kv = 0;
   uint64_t state = 0;
   uint64_t scratch = 0;
+  uint64_t sum() const { return trunk + output + kv + state + scratch; }
+};
+
+struct VramBytes : MemoryBytes {
   uint64_t cuda = 0;
   uint64_t tables = 0;   // where each expert is, a step's parameters, and what of staging is ready
   uint64_t staging = 0;  // experts copied ahead of their layer
   uint64_t slots = 0;
-  uint64_t total() const {
-    return trunk + output + kv + state + scratch + cuda + tables + staging + slots;
-  }
+  uint64_t total() const { return sum() + cuda + tables + staging + slots; }
 };
 
-struct HostBytes {
+struct HostBytes : MemoryBytes {
   uint64_t experts = 0;  // of every layer that is not wholly in VRAM
-  uint64_t trunk = 0;
-  uint64_t output = 0;
   uint64_t embedding = 0;
-  uint64_t kv = 0;
-  uint64_t state = 0;
-  uint64_t scratch = 0;
-  uint64_t total() const { return experts + trunk + output + embedding + kv + state + scratch; }
+  uint64_t total() const { return sum() + experts + embedding; }
 };
 
 struct Price {
