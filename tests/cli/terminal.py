@@ -77,6 +77,19 @@ class Terminal:
             time.sleep(0.01)
         raise Failure(f"signal {number} stays pending")
 
+    def wait_until_busy(self):
+        """Until it has computed for a second from now on: by its own clock, which other work does not move."""
+        def cpu_seconds():
+            with open(f"/proc/{self.chat_pid()}/stat", encoding="ascii") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+        enough = cpu_seconds() + 1
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while cpu_seconds() < enough:
+            check(time.monotonic() < deadline, "the chat computes nothing")
+            time.sleep(0.02)
+
     def is_editing(self):
         """Whether the line editor reads. It prompts first: what is typed between shows up twice."""
         tty = os.open(self.run("list-panes", "-F", "#{pane_tty}").strip(), os.O_RDWR | os.O_NOCTTY)

@@ -194,6 +194,7 @@ def ends_at_the_second_ctrl_c_while_it_is_busy(t):
     t.wait(lambda lines: lines[-1] == ">" and lines[-2] == "1 messages loaded", "loaded")
     t.enter("/regen")
     t.wait(lambda lines: "---" in lines, "the prompt to be shown")  # a progress bar may follow
+    t.wait_until_busy()  # a press before the step begins would end the answer at once
     # As the key does; but a progress bar may write over its ^C, which would show that it came.
     for _ in range(2):
         os.kill(t.chat_pid(), signal.SIGINT)
