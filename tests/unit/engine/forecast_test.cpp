@@ -52,22 +52,31 @@ class Forecast : public ::testing::Test {
     return o;
   }
 
-  Forecast() : model(options()), shape(model.shape()) {
-    policy::GeneratorOptions generator;
-    generator.shape = policy::generator_shape(6, 64, 6, shape.layers[0].expert_bytes);
-    generator.n_prefill = kWarmUp;
-    generator.n_decode = kMeasured;
-    trace = policy::generate_trace(generator);
-    std::vector<uint32_t> uses(6 * 64, 0);
-    for (int i = 0; i < kWarmUp; ++i) {
-      for (int layer = 0; layer < 6; ++layer) {
-        for (const auto& routed : trace.steps[static_cast<size_t>(i)].layer(layer)) {
-          ++uses[static_cast<size_t>(layer * 64 + routed.expert.value)];
+  // A text, and what an earlier run of its first part has left, so that caches begin warm.
+  struct Text {
+    Text(uint64_t seed, uint64_t expert_bytes) {
+      policy::GeneratorOptions generator;
+      generator.shape = policy::generator_shape(6, 64, 6, expert_bytes);
+      generator.seed = seed;
+      generator.n_prefill = kWarmUp;
+      generator.n_decode = kMeasured;
+      trace = policy::generate_trace(generator);
+      std::vector<uint32_t> uses(6 * 64, 0);
+      for (int i = 0; i < kWarmUp; ++i) {
+        for (int layer = 0; layer < 6; ++layer) {
+          for (const auto& routed : trace.steps[static_cast<size_t>(i)].layer(layer)) {
+            ++uses[static_cast<size_t>(layer * 64 + routed.expert.value)];
+          }
         }
       }
+      profile.add_run(uses, kWarmUp);
     }
-    profile.add_run(uses, kWarmUp);
-  }
+
+    policy::RoutingTrace trace;
+    policy::RoutingProfile profile{6, 64};
+  };
+
+  Forecast() : model(options()), shape(model.shape()), known(3, shape.layers[0].expert_bytes) {}
 
   policy::Hardware hardware(const GridMachine& m) const {
     const double scale = static_cast<double>(shape.layers[0].expert_bytes) / kRealExpertBytes;
@@ -99,8 +108,9 @@ class Forecast : public ::testing::Test {
     double before = 0.0;
     for (const double share : {0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6, 0.8}) {
       policy::CacheOptions cache{.copy_cost = cost.copy_cost(), .wait_cost = cost.wait_cost()};
-      policy::Replay replay(trace.header.shape, cache, share, std::span(&cost, 1), &profile);
-      for (const policy::RoutingStep& step : trace.steps) replay.step(step);
+      policy::Replay replay(known.trace.header.shape, cache, share, std::span(&cost, 1),
+                            &known.profile);
+      for (const policy::RoutingStep& step : known.trace.steps) replay.step(step);
       before = std::max(before, replay.result().hit_rate());
       points.push_back({share, before});
     }
@@ -117,8 +127,8 @@ class Forecast : public ::testing::Test {
     return policy::make_plan(shape, h, wishes, locality(h));
   }
 
-  // Seconds per token of the second part of the text, on the virtual clock.
-  double run(const policy::Plan& p, const policy::Hardware& h) const {
+  // Seconds per token of the second part of a text, on the virtual clock.
+  double run(const policy::Plan& p, const policy::Hardware& h, const Text& text) const {
     if (p.n_gpu_layers == 0) {
       return host_seconds(shape, p.work, shape.n_layers(), {1, kWarmUp + kMeasured / 2},
                           h.cpu_gbps) +
@@ -135,10 +145,10 @@ class Forecast : public ::testing::Test {
                                .before_copy = {}});
     ThreadPool threads(1);
     ExpertRuntimeOptions options = runtime_options(p, shape, h, policy::PolicyKind::mixture);
-    options.profile = &profile;
+    options.profile = &text.profile;
     int pos = 0;
     options.reroute = [&](LayerId layer, int64_t, std::span<int32_t> experts) {
-      const auto routed = trace.steps[static_cast<size_t>(pos)].layer(layer.value);
+      const auto routed = text.trace.steps[static_cast<size_t>(pos)].layer(layer.value);
       for (size_t k = 0; k < routed.size(); ++k) experts[k] = routed[k].expert.value;
     };
     RegisteredExperts experts(*model, device);
@@ -154,8 +164,7 @@ class Forecast : public ::testing::Test {
 
   OpenModel model;
   policy::ModelShape shape;
-  policy::RoutingTrace trace;
-  policy::RoutingProfile profile{6, 64};  // of an earlier run, so that caches begin warm
+  Text known;  // to the planner
 };
 
 // By mode, where it is possible: experts cached, on the CPU, on the device; nothing on the device.
@@ -177,7 +186,7 @@ TEST_F(Forecast, IsWithin15PercentOfTheVirtualClockAndTheChoiceIsTheBest) {
       } catch (const Error&) {
         continue;
       }
-      const double seconds = run(p, h);
+      const double seconds = run(p, h, known);
       EXPECT_NEAR(1.0 / p.forecast().speed.decode / seconds, 1.0, 0.15)
           << "link " << m.link << ", CPU " << m.cpu << ", VRAM " << m.vram << ", "
           << policy::mode_name(p.mode) << ": " << seconds * 1e6 << " us";
@@ -190,6 +199,33 @@ TEST_F(Forecast, IsWithin15PercentOfTheVirtualClockAndTheChoiceIsTheBest) {
                                       << m.vram << ", " << policy::mode_name(chosen);
   }
   EXPECT_GE(n_compared, 3 * std::ssize(grid()));
+}
+
+// Other texts than the one that the planner's locality came from, with other experts. One text may
+// be off by more (of 384 runs with twelve texts one was: 18 %); a forecast is about many.
+TEST_F(Forecast, IsWithin15PercentOnRoutingThatThePlannerWasNotTold) {
+  std::vector<Text> others;
+  for (const uint64_t seed : {4, 5, 6, 7, 8, 9}) {
+    others.emplace_back(seed, shape.layers[0].expert_bytes);
+  }
+  int n_cached = 0;
+  for (const GridMachine& m : grid()) {
+    const policy::Hardware h = hardware(m);
+    policy::Plan p;
+    try {
+      p = plan(h, policy::MoeWish::cache);
+    } catch (const Error&) {
+      continue;
+    }
+    double seconds = 0.0;
+    for (const Text& text : others) seconds += run(p, h, text);
+    seconds /= static_cast<double>(others.size());
+    EXPECT_NEAR(1.0 / p.forecast().speed.decode / seconds, 1.0, 0.15)
+        << "link " << m.link << ", CPU " << m.cpu << ", VRAM " << m.vram << ": " << seconds * 1e6
+        << " us";
+    n_cached += p.mode == policy::Mode::expert_cache;
+  }
+  EXPECT_GE(2 * n_cached, std::ssize(grid()));
 }
 
 }  // namespace
