@@ -313,9 +313,8 @@ TEST_F(CudaOpsTest, TellsWhatGpusDoNotDoYet) {
       fault([&] { gpu_ops->attend(few, {}, {}, kv, few); }),
       "stream 'main': CUDA: a KV cache of Q8_0 and Q8_0 is not read by GPUs yet; f16 and bf16 "
       "are");
-  EXPECT_EQ(fault([&] { gpu_ops->find_experts({}, {}, {}, {}); }),
-            "stream 'main': CUDA: a model whose experts are not all in its memory does not run on "
-            "GPUs yet; use the CPU");
+  EXPECT_EQ(fault([&] { gpu_ops->find_experts({}, {.part = 1}, {}, {}); }),
+            "stream 'main': CUDA: rows of a layer in several parts do not run on GPUs yet");
   stream->begin_recording();
   gpu_ops->foresee({}, few, norm, {}, {});
   EXPECT_EQ(sluice::test::error_of(Errc::device, [&] { stream->end_recording(); }),

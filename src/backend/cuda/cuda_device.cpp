@@ -137,9 +137,9 @@ std::unique_ptr<Event> CudaDevice::make_event() {
   return std::make_unique<CudaEvent>(probe_.index);
 }
 
-std::unique_ptr<DeviceOps> CudaDevice::make_ops(Stream& stream, const MailboxView&,
+std::unique_ptr<DeviceOps> CudaDevice::make_ops(Stream& stream, const MailboxView& mailbox,
                                                 std::span<std::byte> scratch) {
-  return std::make_unique<CudaOps>(*this, static_cast<CudaStream&>(stream), scratch);
+  return std::make_unique<CudaOps>(*this, static_cast<CudaStream&>(stream), mailbox, scratch);
 }
 
 double CudaDevice::now() const { return wall_seconds(); }

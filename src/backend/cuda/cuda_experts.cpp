@@ -110,28 +110,64 @@ void CudaOps::experts(const ExpertsView& experts, const ExpertInputView& a,
                       const RoutingView& routing, RowsView x) {
   enqueue([&](const Attended&) {
     require(experts.table, "experts stand in no table of addresses");
-    const int n_rows = rows_of(x.n_rows);
-    const ExpertShape shape = shape_of(experts, routing.n_used);
-    const ExpertLayout layout(experts);
-    const ExpertList list = expert_list();
-    list_experts({routing.experts,
-                  n_rows,
-                  routing.n_used,
-                  reinterpret_cast<const uint8_t* const*>(experts.table),
-                  static_cast<int64_t>(layout.up_at),
-                  static_cast<int64_t>(layout.down_at),
-                  {bytes(experts.shared_gate.data), bytes(experts.shared_up.data),
-                   bytes(experts.shared_down.data)},
-                  list},
-                 how_);
-    const Int8Rows in = input_rows(a);
-    copy_rows(a, in, false);
-    const Int8Rows hidden = int8_rows(Use::hidden, n_rows * (routing.n_used + 1),
-                                      std::max(shape.d_ff, shape.shared_d_ff));
-    gate_up({shape, n_rows, list, in, hidden}, how_);
-    down({shape, n_rows, list, hidden, routing.weights, routing.shared_weights, nullptr, x.data},
-         how_);
+    list_found(experts, experts.table, a.n_rows, routing);
+    compute_list(experts, a);
+    add_list(routing, x);
   });
+}
+
+// The list is the last one's until another is made: an operation behind it reads it.
+void CudaOps::list_found(const ExpertsView& experts, const std::byte* const* table, int64_t n_rows,
+                         const RoutingView& routing) {
+  const ExpertLayout layout(experts);
+  found_ = {.shape = shape_of(experts, routing.n_used), .n_rows = rows_of(n_rows)};
+  list_experts({routing.experts,
+                found_.n_rows,
+                routing.n_used,
+                reinterpret_cast<const uint8_t* const*>(table),
+                static_cast<int64_t>(layout.up_at),
+                static_cast<int64_t>(layout.down_at),
+                {bytes(experts.shared_gate.data), bytes(experts.shared_up.data),
+                 bytes(experts.shared_down.data)},
+                expert_list()},
+               how_);
+}
+
+void CudaOps::compute_list(const ExpertsView& experts, const ExpertInputView& a) {
+  const ExpertShape& shape = found_.shape;
+  require(experts.gate.n_cols == shape.d_model && a.n_rows == found_.n_rows,
+          "experts are computed that were not looked up");
+  const Int8Rows in = input_rows(a);
+  copy_rows(a, in, false);
+  found_.hidden = int8_rows(Use::hidden, int64_t{found_.n_rows} * (shape.n_used + 1),
+                            std::max(shape.d_ff, shape.shared_d_ff));
+  gate_up({shape, found_.n_rows, expert_list(), in, found_.hidden}, how_);
+}
+
+void CudaOps::add_list(const RoutingView& routing, RowsView x) {
+  const int64_t n_values = int64_t{found_.n_rows} * (found_.shape.n_used + 1) * x.n_cols;
+  Down p{found_.shape,    found_.n_rows,          expert_list(), found_.hidden,
+         routing.weights, routing.shared_weights, nullptr,       x.data};
+  p.outside = scratch_.get<float>(Use::outside, n_values);
+  p.n_live = found_.n_live;
+  down(p, how_);
+}
+
+// Words of the mapped memory that a layer's log stands in.
+LogExperts CudaOps::log_of(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
+  static_assert(sizeof(LayerLog) % sizeof(uint64_t) == 0 &&
+                sizeof(RoutedPair) == sizeof(RoutedExpert));
+  LogExperts p;
+  p.experts = routing.experts;
+  p.weights = routing.weights;
+  p.n_rows = rows_of(n_rows);
+  p.n_used = routing.n_used;
+  p.counts = reinterpret_cast<uint64_t*>(log.counts);
+  p.n_words = sizeof(LayerLog) / sizeof(uint64_t);
+  p.n_logged = &log.counts->n_rows;
+  p.n_hits = &log.counts->n_hits;
+  p.routed = reinterpret_cast<RoutedPair*>(log.routed);
+  return p;
 }
 
 void CudaOps::foresee(const ForeseeView&, ConstRowsView, const NormView&, const RouterView&,
@@ -139,21 +175,34 @@ void CudaOps::foresee(const ForeseeView&, ConstRowsView, const NormView&, const 
   enqueue([&](const Attended&) { missing("prefetching experts"); });
 }
 
-void CudaOps::find_experts(const ExpertsView&, const LookupView&, const ExpertInputView&,
-                           const RoutingView&) {
-  enqueue([&](const Attended&) { missing("a model whose experts are not all in its memory"); });
+// All experts that are chosen are in the device's memory, so far: one that is not is a fault, which
+// the mailbox names.
+void CudaOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
+                           const ExpertInputView& a, const RoutingView& routing) {
+  enqueue([&](const Attended&) {
+    require(lookup.part == 0, "rows of a layer in several parts do not run on GPUs yet");
+    list_found(experts, lookup.table, a.n_rows, routing);
+    found_.n_live = lookup.n_live;
+    LogExperts p = log_of(routing, a.n_rows, lookup.log);
+    p.table = reinterpret_cast<const uint8_t* const*>(lookup.table);
+    p.n_live = lookup.n_live;
+    p.step = lookup.step;
+    p.layer = static_cast<uint32_t>(request_number(0, lookup.layer) >> 16);
+    p.fault = &mailbox_.words->fault;
+    log_experts(p, how_);
+  });
 }
 
-void CudaOps::compute_found(const ExpertsView&, const ExpertInputView&) {
-  enqueue([&](const Attended&) { missing("a model whose experts are not all in its memory"); });
+void CudaOps::compute_found(const ExpertsView& experts, const ExpertInputView& a) {
+  enqueue([&](const Attended&) { compute_list(experts, a); });
 }
 
-void CudaOps::add_found(const RoutingView&, RowsView) {
-  enqueue([&](const Attended&) { missing("a model whose experts are not all in its memory"); });
+void CudaOps::add_found(const RoutingView& routing, RowsView x) {
+  enqueue([&](const Attended&) { add_list(routing, x); });
 }
 
-void CudaOps::log_routing(const RoutingView&, int64_t, const LayerLogView&) {
-  enqueue([&](const Attended&) { missing("a log of what was routed"); });
+void CudaOps::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
+  enqueue([&](const Attended&) { log_experts(log_of(routing, n_rows, log), how_); });
 }
 
 void CudaOps::compute_pairs(const ExpertsView&, std::span<const ExpertPair>,

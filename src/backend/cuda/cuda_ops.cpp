@@ -66,8 +66,9 @@ Attend shape_of(const AttentionView& a, const StepView& step, const KvLayerView&
 
 }  // namespace
 
-CudaOps::CudaOps(CudaDevice& device, CudaStream& stream, std::span<std::byte> scratch)
-    : device_(device), stream_(stream), scratch_(device, scratch) {
+CudaOps::CudaOps(CudaDevice& device, CudaStream& stream, const MailboxView& mailbox,
+                 std::span<std::byte> scratch)
+    : device_(device), stream_(stream), mailbox_(mailbox), scratch_(device, scratch) {
   device_.make_current();
   how_ = launch_on(stream_.handle());
   CHECK_CUDA(cudaMemset(scratch_.get<Zeros>(Use::zeros, 1), 0, sizeof(Zeros)));

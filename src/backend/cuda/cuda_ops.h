@@ -12,14 +12,17 @@
 #include "backend/cuda/experts.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/route.h"
+#include "backend/cuda/step_rows.h"
 #include "backend/device_ops.h"
+#include "backend/mailbox.h"
 
 namespace sluice::backend::cuda {
 
 class CudaOps final : public DeviceOps {
  public:
   // All outlive it.
-  CudaOps(CudaDevice& device, CudaStream& stream, std::span<std::byte> scratch);
+  CudaOps(CudaDevice& device, CudaStream& stream, const MailboxView& mailbox,
+          std::span<std::byte> scratch);
 
   Buffer allocate(uint64_t n_bytes) override;
   void embed(const WeightView& table, const StepView& step, RowsView x) override;
@@ -61,6 +64,14 @@ class CudaOps final : public DeviceOps {
     bool operator==(const Masked&) const = default;
   };
 
+  // Of the experts that were listed last.
+  struct Found {
+    ExpertShape shape;
+    int n_rows = 0;
+    Int8Rows hidden = {};
+    const int32_t* n_live = nullptr;
+  };
+
   template <typename Work>
   void enqueue(const Work& work);
   [[noreturn]] void missing(const char* what) const;
@@ -68,15 +79,22 @@ class CudaOps final : public DeviceOps {
   Route route_of(ConstRowsView x, const NormView& norm, const RouterView& router);
   ExpertList expert_list();
   Int8Rows input_rows(const ExpertInputView& a);
+  void list_found(const ExpertsView& experts, const std::byte* const* table, int64_t n_rows,
+                  const RoutingView& routing);
+  void compute_list(const ExpertsView& experts, const ExpertInputView& a);
+  void add_list(const RoutingView& routing, RowsView x);
+  LogExperts log_of(const RoutingView& routing, int64_t n_rows, const LayerLogView& log);
   void copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_view);
   const int32_t* masked_positions(const StepView& step, RowsView out, Launch& how);
 
   CudaDevice& device_;
   CudaStream& stream_;
+  MailboxView mailbox_;
   Launch how_;
   CudaScratch scratch_;
   Attended attended_;
   Masked masked_;
+  Found found_;
 };
 
 }  // namespace sluice::backend::cuda

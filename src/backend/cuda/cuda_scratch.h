@@ -25,6 +25,7 @@ class CudaScratch {
     scores,
     expert_input,
     hidden,
+    outside,
     groups,
     count,
   };

@@ -93,11 +93,35 @@ __global__ void __launch_bounds__(kThreads)
     if (begins[slot]) {
       const auto* const at = reinterpret_cast<const uint8_t*>(
           __ldcg(reinterpret_cast<const unsigned long long*>(p.table + id)));
-      group.gate = at, group.up = at + p.up_at, group.down = at + p.down_at;
+      group.gate = at, group.up = at ? at + p.up_at : at, group.down = at ? at + p.down_at : at;
       group.n_pairs = min(n_behind + 1, kMaxRows);
     }
   }
   if (slot == 0) end_list(p, n_groups);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    log_experts_kernel(const __grid_constant__ LogExperts p) {
+  let_next_kernel_begin();
+  wait_for_previous_kernel();
+  const int i = static_cast<int>(threadIdx.x);
+  const int n = (p.n_live ? __ldcg(p.n_live) : p.n_rows) * p.n_used;
+  if (i < p.n_words) p.counts[i] = 0;
+  bool is_missing = false;
+  if (i < n) {
+    const int32_t expert = __ldcg(p.experts + i);
+    p.routed[i] = {expert, __ldcg(p.weights + i)};
+    is_missing = p.table && !__ldcg(reinterpret_cast<const unsigned long long*>(p.table + expert));
+  }
+  const int n_missing = __syncthreads_count(is_missing);
+  if (i != 0) return;
+  *p.n_logged = n / p.n_used;
+  *p.n_hits = p.table ? n - n_missing : 0;
+  if (!p.step || n_missing == 0) return;
+  const uint64_t step = __ldcg(p.step);
+  volatile uint64_t* const fault = p.fault;
+  if (*fault >> 32 != step) *fault = step << 32 | uint64_t{p.layer} << 16;  // the first says most
+  __threadfence_system();
 }
 
 __device__ __forceinline__ float value_at(const Embed& p, int64_t i) {
@@ -140,6 +164,11 @@ void force_experts(const ForceExperts& p, const Launch& how) {
 void list_experts(const ListExperts& p, const Launch& how) {
   CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.n_used >= 1 && p.n_used <= kMaxUsed);
   launch(list_experts_kernel, blocks(1), kThreads, 0, how, p);
+}
+
+void log_experts(const LogExperts& p, const Launch& how) {
+  CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.n_used <= kMaxUsed && p.n_words <= kThreads);
+  launch(log_experts_kernel, blocks(1), kThreads, 0, how, p);
 }
 
 void embed(const Embed& p, const Launch& how) {

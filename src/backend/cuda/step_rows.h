@@ -8,6 +8,12 @@
 
 namespace sluice::backend::cuda {
 
+// As RoutedExpert.
+struct RoutedPair {
+  int32_t expert;
+  float weight;
+};
+
 // A position for which attend does nothing at all: no split of such a row exists.
 constexpr int32_t kNoPosition = -300;
 
@@ -54,6 +60,27 @@ struct ListExperts {
   ExpertList list;
 };
 void list_experts(const ListExperts& p, const Launch& how);
+
+// Writes down for the host what the first *n_live rows chose, and that all of it was in the
+// device's memory. Where an expert was not, *fault becomes that value. All but `experts`,
+// `weights`, `table` and what says how many rows and which step is mapped memory.
+struct LogExperts {
+  const int32_t* experts = nullptr;       // [n_rows, n_used]
+  const float* weights = nullptr;         // [n_rows, n_used]
+  const uint8_t* const* table = nullptr;  // [n_experts]; null: nobody looks
+  const int32_t* n_live = nullptr;        // null: all n_rows
+  int n_rows = 0;
+  int n_used = 0;
+  uint64_t* counts = nullptr;  // a LayerLog, n_words of 8 bytes
+  int n_words = 0;
+  int32_t* n_logged = nullptr;  // of it: rows
+  int32_t* n_hits = nullptr;    // and pairs
+  RoutedPair* routed = nullptr;
+  const uint32_t* step = nullptr;  // null: no fault is written
+  uint32_t layer = 0;              // as in its number (request_number)
+  uint64_t* fault = nullptr;
+};
+void log_experts(const LogExperts& p, const Launch& how);
 
 // x[r] = table[tokens[r]], of the first *n_live rows.
 struct Embed {
