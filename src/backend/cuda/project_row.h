@@ -1,4 +1,5 @@
-// A projection of a single row (project.h decides when). SPDX-License-Identifier: Apache-2.0
+// A projection of a single row (project.h decides when).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/cuda/project.h"

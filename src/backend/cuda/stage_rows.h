@@ -1,5 +1,6 @@
 // The inputs of a block's dot products in its shared memory, as the kernel before quantised them.
-// By all warps of a block, in a kernel as in g++ (lanes.h). SPDX-License-Identifier: Apache-2.0
+// By all warps of a block, in a kernel as in g++ (lanes.h).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/cuda/int8_rows.h"

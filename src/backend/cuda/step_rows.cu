@@ -3,7 +3,8 @@
 // Mapping  a block for each row (mask_padding, embed), or one block in all.
 // Limits   1 to 16 rows, n_used <= 16 (the launchers check).
 // Cost     a launch each, 2 to 3 us: they belong into their neighbours, once those take what they
-// do. SPDX-License-Identifier: Apache-2.0
+// do.
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/lanes.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/step_rows.h"

@@ -1,5 +1,6 @@
 // What all kernels share and no body needs: where a thread stands, loads past L1, and the two
-// halves of a programmatic dependent launch. SPDX-License-Identifier: Apache-2.0
+// halves of a programmatic dependent launch.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cuda_runtime.h>

@@ -175,7 +175,11 @@ void ExpertStaging::work() {
       backend::LayerNews& news = news_[static_cast<size_t>(i)];
       const uint64_t number = backend::request_number(step_, LayerId(i));
       if (!device_.await(&news.told, number, [this] { return is_over_.load(); })) break;
-      layer_routed(LayerId(i));
+      try {
+        if (!has_failed_) layer_routed(LayerId(i));
+      } catch (const std::exception&) {
+        has_failed_ = true;  // out of memory, say: steps go on without what comes ahead
+      }
       std::atomic_ref(news.heard).store(number, std::memory_order_release);
     }
     lock.lock();

@@ -7,7 +7,8 @@
 // copies. It only uses a link that is idle, only begins what should arrive in time, and with what
 // lookups read the link carries hardly more than if every miss were copied on demand. Where lookups
 // do read over it, a copy must be over before the next layer can ask for any: there only the
-// shortest time that a layer can take is counted on. SPDX-License-Identifier: Apache-2.0
+// shortest time that a layer can take is counted on.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -140,6 +141,7 @@ class ExpertStaging {
   std::mutex mutex_;
   std::condition_variable changed_;
   LayerId first_layer_;
+  bool has_failed_ = false;
   bool in_step_ = false, stopping_ = false;
   std::atomic<bool> is_over_ = false;  // the device's work is done: nothing more will be told
   std::thread thread_;                 // last; only where it is on

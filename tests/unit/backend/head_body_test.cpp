@@ -1,7 +1,8 @@
 // What attention makes of a row of qkv before it attends, and how experts' outputs are added, as
 // the kernels do it (backend/cuda/attend_heads.h, combine.h), compiled by g++ with a warp as 32
 // loops: heads as the CPU turns and stores them, sums in order of rank as quant/ adds them, bit by
-// bit. SPDX-License-Identifier: Apache-2.0
+// bit.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -1,5 +1,6 @@
 // The end of gate_up as its kernels run it (backend/cuda/hidden.h, contract.h), compiled by g++
-// with a warp as 32 loops, against quant/: equal in every bit. SPDX-License-Identifier: Apache-2.0
+// with a warp as 32 loops, against quant/: equal in every bit.
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/hidden.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // The device made of RAM, besides what every device promises (ram_promises_test.cpp): limits,
 // copies that last as long as the link says, faults that tests inject; and virtual time that
-// depends on the work alone. SPDX-License-Identifier: Apache-2.0
+// depends on the work alone.
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/ram/ram_device.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What every device promises, by the device made of RAM. SPDX-License-Identifier: Apache-2.0
+// What every device promises, by the device made of RAM.
+// SPDX-License-Identifier: Apache-2.0
 #include "backend/ram/ram_device.h"
 #include "support/device_promises.h"
 

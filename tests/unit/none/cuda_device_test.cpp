@@ -1,4 +1,5 @@
-// A build without CUDA says so when it is asked for a GPU. SPDX-License-Identifier: Apache-2.0
+// A build without CUDA says so when it is asked for a GPU.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "backend/device.h"
