@@ -16,20 +16,15 @@ class InlineFunction {
   InlineFunction() = default;
 
   template <typename Call>
-  requires(!std::is_same_v<std::decay_t<Call>, InlineFunction> && std::is_invocable_v<Call&>)
-      InlineFunction(Call&& call) {  // NOLINT(google-explicit-constructor): as std::function
-    using Held = std::decay_t<Call>;
-    static_assert(sizeof(Held) <= kBytes, "captures more than this function has room for");
-    static_assert(alignof(Held) <= alignof(std::max_align_t));
-    static_assert(std::is_nothrow_move_constructible_v<Held>);
-    new (held_) Held(std::forward<Call>(call));
-    call_ = [](void* held) { (*static_cast<Held*>(held))(); };
-    // Moves to `to` and destroys; without `to` only the latter.
-    move_ = [](void* held, void* to) {
-      Held& from = *static_cast<Held*>(held);
-      if (to) new (to) Held(std::move(from));
-      from.~Held();
-    };
+  requires(!std::is_same_v<Call, InlineFunction> && std::is_invocable_v<Call&>)
+      InlineFunction(Call call) {  // NOLINT(google-explicit-constructor): as std::function
+    static_assert(sizeof(Call) <= kBytes, "captures more than this function has room for");
+    static_assert(alignof(Call) <= alignof(std::max_align_t));
+    static_assert(std::is_nothrow_move_constructible_v<Call>);
+    new (held_) Call(std::move(call));
+    call_ = [](void* held) { (*static_cast<Call*>(held))(); };
+    move_ = [](void* held, void* to) { new (to) Call(std::move(*static_cast<Call*>(held))); };
+    destroy_ = [](void* held) { static_cast<Call*>(held)->~Call(); };
   }
 
   InlineFunction(InlineFunction&& other) noexcept { take(other); }
@@ -46,19 +41,20 @@ class InlineFunction {
   void operator()() const { call_(held_); }
 
  private:
+  // Leaves the other one empty.
   void take(InlineFunction& other) {
     if (other.move_) other.move_(other.held_, held_);
-    call_ = std::exchange(other.call_, nullptr);
-    move_ = std::exchange(other.move_, nullptr);
+    call_ = other.call_, move_ = other.move_, destroy_ = other.destroy_;
+    other.drop();
   }
   void drop() {
-    if (move_) move_(held_, nullptr);
-    call_ = nullptr;
-    move_ = nullptr;
+    if (destroy_) destroy_(held_);
+    call_ = nullptr, move_ = nullptr, destroy_ = nullptr;
   }
 
   void (*call_)(void* held) = nullptr;
   void (*move_)(void* held, void* to) = nullptr;
+  void (*destroy_)(void* held) = nullptr;
   alignas(std::max_align_t) mutable std::byte held_[kBytes];
 };
 
