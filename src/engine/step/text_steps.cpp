@@ -51,7 +51,6 @@ bool TextSteps::prefill(std::span<const TokenId> tokens, const OnLogits& on_logi
 void TextSteps::decode(TokenId token, Known known) {
   const bool wants_all = known == Known::all;
   rows_.assign(1, {token, kSequence, wants_all, wants_all ? 0 : 1});
-  last_token_ = token;
   step({&token, 1}, policy::Phase::decode, {});
 }
 
@@ -110,6 +109,7 @@ void TextSteps::take_step(std::span<const TokenId> tokens, policy::Phase phase,
   driver_->step(rows_, phase, inner);
   std::swap(last_logits_, new_logits_);
   best_ = new_best_;
+  last_token_ = tokens.back();
 
   const double seconds = driver_->seconds() - start - callback_seconds_;
   const bool is_prompt = phase == policy::Phase::prefill;

@@ -38,6 +38,11 @@ class RecordingDriver final : public StepDriver {
     }
     for (size_t r = 0; r < rows.size(); ++r) {
       const int pos = n_tokens_ + static_cast<int>(r);
+      if (rows[r].n_best > 0) {
+        backend::PickedRow picked{.is_finite = 1, .n_best = 1, .best = {}};
+        picked.best[0] = {rows[r].token, 0.0f};
+        listener.on_pick(static_cast<int64_t>(r), picked);
+      }
       if (!rows[r].wants_logits) continue;
       seen.wanted.push_back(pos);
       const float logits[] = {static_cast<float>(pos), static_cast<float>(rows[r].token)};
@@ -193,6 +198,22 @@ TEST(TextSteps, LogitsThatAreNotFiniteFailTheStepWithTheFilesName) {
   expect_contains(error_of(Errc::bad_file, [&] { text.decode(1); }),
                   "model.gguf: the logits at position 7 are not finite");
   EXPECT_TRUE(text.last_logits().empty());
+}
+
+// Of a token whose step failed nothing is known: the logits are those of the one before it.
+TEST(TextSteps, AfterAFailedStepTheNewestTokenIsTheOneBefore) {
+  auto owned = std::make_unique<RecordingDriver>(4);
+  RecordingDriver& driver = *owned;
+  TextSteps text(std::move(owned), "m", {});
+  text.decode(5, TextSteps::Known::best);
+  driver.fails_at = 2;
+  EXPECT_THROW(text.decode(6, TextSteps::Known::best), std::bad_alloc);
+  EXPECT_EQ(text.best_token(), 5);
+  const std::span<const float> logits = text.last_logits();
+  ASSERT_EQ(logits.size(), 2u);
+  EXPECT_EQ(logits[0], 0.0f);  // its position
+  EXPECT_EQ(logits[1], 5.0f);  // and itself
+  EXPECT_EQ(text.n_tokens(), 1);
 }
 
 }  // namespace
