@@ -7,32 +7,12 @@
 #include <cmath>
 #include <new>
 
+#include "base/carver.h"
 #include "base/check.h"
 #include "base/patience.h"
 
 namespace sluice::backend {
 namespace {
-
-constexpr uint64_t kAlignment = 64;
-
-// Takes room from the front of a block, one array after another; with no block only counts.
-class Carver {
- public:
-  explicit Carver(std::byte* base) : base_(base) {}
-
-  template <typename T>
-  T* take(int64_t n) {
-    std::byte* const at = base_ ? base_ + n_bytes_ : nullptr;
-    const uint64_t bytes = static_cast<uint64_t>(n) * sizeof(T);
-    n_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return reinterpret_cast<T*>(at);
-  }
-  uint64_t n_bytes() const { return n_bytes_; }
-
- private:
-  std::byte* base_;
-  uint64_t n_bytes_ = 0;
-};
 
 uint64_t load(uint64_t& word) { return std::atomic_ref(word).load(std::memory_order_acquire); }
 void store(uint64_t& word, uint64_t value) {

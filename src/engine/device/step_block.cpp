@@ -4,30 +4,23 @@
 
 #include <algorithm>
 
+#include "base/carver.h"
 #include "base/check.h"
-#include "base/units.h"
 
 namespace sluice::engine {
-namespace {
-
-constexpr uint64_t kAlignment = 64;
-
-}  // namespace
 
 StepBlock::Places StepBlock::places(const Shape& shape, std::byte* base, int64_t width) {
+  Carver carver(base);
   Places p;
-  const auto take = [&]<typename T>(T*& place, int64_t n) {
-    place = reinterpret_cast<T*>(base + p.n_bytes);
-    p.n_bytes = round_up(p.n_bytes + static_cast<uint64_t>(n) * sizeof(T), kAlignment);
-  };
-  take(p.head, 1);
-  take(p.page_table, shape.table_size);
-  take(p.tokens, width);
-  take(p.positions, width);
-  take(p.sequences, width);
-  take(p.logit_rows, width);
-  take(p.angles, width * shape.n_rot);
-  take(p.x, width * shape.d_model);
+  p.head = carver.take<Head>(1);
+  p.page_table = carver.take<int32_t>(shape.table_size);
+  p.tokens = carver.take<TokenId>(width);
+  p.positions = carver.take<int32_t>(width);
+  p.sequences = carver.take<int32_t>(width);
+  p.logit_rows = carver.take<int32_t>(width);
+  p.angles = carver.take<float>(width * shape.n_rot);
+  p.x = carver.take<float>(width * shape.d_model);
+  p.n_bytes = carver.n_bytes();
   return p;
 }
 
