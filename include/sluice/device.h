@@ -12,7 +12,12 @@
 
 namespace sluice {
 
-enum class DeviceKind { cpu, sim };
+// automatic: the GPU where there is one that can run the model and is predicted to be faster, else
+// the CPU.
+enum class DeviceKind { cpu, sim, cuda, automatic };
+
+// What there is to choose from; creates what the driver needs on each card, so it takes a moment.
+GpuList find_gpus();
 
 // A device made of RAM, to try what a GPU would do: memory of its own, threads of its own, and a
 // link that takes its time.
@@ -35,6 +40,7 @@ enum class Choice { automatic, off, on };
 struct DeviceOptions {
   DeviceKind kind = DeviceKind::cpu;
   SimDevice sim;
+  int gpu = 0;  // which one, of several
 
   std::optional<uint64_t> vram_bytes;  // at most so much
   ExpertPlace moe = ExpertPlace::automatic;

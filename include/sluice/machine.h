@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace sluice {
 
@@ -42,6 +43,21 @@ struct Machine : MachineRates {
   std::string cpu_source;
 
   bool has_gpu() const { return vram_free > 0; }
+};
+
+// A GPU of this machine.
+struct GpuInfo {
+  int index = 0;     // as the driver counts them, from 0
+  std::string name;  // the card
+  uint64_t vram_bytes = 0;
+  uint64_t vram_free = 0;
+  uint64_t vram_overhead = 0;  // of it, what the device takes for itself once it is used
+  std::string problem;         // why it cannot be used, in one line; empty: it can
+};
+
+struct GpuList {
+  std::vector<GpuInfo> gpus;
+  std::string problem;  // why there are none, in one line
 };
 
 }  // namespace sluice

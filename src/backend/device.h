@@ -10,6 +10,7 @@
 #include <string>
 
 #include "backend/buffer.h"
+#include "base/machine.h"
 
 namespace sluice::backend {
 
@@ -112,6 +113,9 @@ class Device {
   virtual bool await(const uint64_t* word, uint64_t value,
                      const std::function<bool()>& gives_up) = 0;
 };
+
+// The GPUs of this machine, with what is wrong with each; or why there are none for this build.
+GpuList list_gpus();
 
 // The GPU of that number, as the driver counts them from 0. Throws Errc::device with the reason
 // where there is none that this build can use.

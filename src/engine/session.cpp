@@ -98,6 +98,7 @@ struct Session::Impl {
         n_ctx(ctx),
         text(make_driver(), model->file.metadata().origin(), options.on_routing) {}
 
+  void choose_device();
   std::unique_ptr<engine::StepDriver> make_driver();
   std::unique_ptr<engine::StepDriver> make_cpu_driver();
   engine::RouteOverride make_reroute();
@@ -110,8 +111,23 @@ struct Session::Impl {
   engine::TextSteps text;
 };
 
+// Where the wishes leave it open. That there is a GPU which is not used is worth a line.
+void Session::Impl::choose_device() {
+  if (options.device.kind != DeviceKind::automatic) return;
+  engine::DeviceChoice choice = engine::choose_device({.file = model->file,
+                                                       .options = options,
+                                                       .n_threads = model->pool->n_threads(),
+                                                       .held_bytes = model->held_bytes,
+                                                       .weights = model->info.weights},
+                                                      &model->model, find_gpus());
+  options.device.kind = choice.kind;
+  placement.reason = choice.reason;
+  if (choice.has_gpu && !choice.reason.empty()) placement.warnings.push_back(choice.reason);
+}
+
 std::unique_ptr<engine::StepDriver> Session::Impl::make_driver() {
-  if (options.device.kind == DeviceKind::sim) {
+  choose_device();
+  if (options.device.kind != DeviceKind::cpu) {
     return engine::make_device_driver({.file = model->file,
                                        .model = model->model,
                                        .threads = *model->pool,
@@ -137,7 +153,7 @@ std::unique_ptr<engine::StepDriver> Session::Impl::make_cpu_driver() {
                             .must_fit = false});
   placement.predicted_decode = plan.plan().forecast().speed.decode;
   placement.predicted_prefill = plan.plan().forecast().speed.prefill;
-  placement.warnings = plan.warnings;
+  placement.warnings.insert(placement.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   const policy::Workload& work = plan.plan().work;
   return std::make_unique<engine::Stepper>(model->model, backend::make_cpu_ops(*model->pool),
                                            engine::kv_options(work), work.max_rows(),

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/models.h"
+#include "sluice/device.h"
 #include "support/temp_dir.h"
 
 namespace sluice::test {
@@ -147,6 +148,22 @@ TEST_F(Device, KeepsAProfileOfEveryModelUnlessToldNotTo) {
   EXPECT_EQ(n_profiles(), 1);
 }
 
+// Where there is no GPU: cuda is refused by every command, and auto is the CPU.
+TEST_F(Device, WithoutAGpuTheCpuComputesUnlessOneWasAskedFor) {
+  if (!find_gpus().gpus.empty()) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(logits({"--device", "auto"}), logits({"--device", "cpu"}));
+  EXPECT_EQ(logits({}), logits({"--device", "cpu"}));
+  write_file(dir / "text", "some text");
+  for (const char* command : {"run", "logits", "perplexity", "bench", "plan"}) {
+    const Args needed = command == std::string("perplexity") ? Args{"-f", dir / "text"}
+                        : command == std::string("logits")   ? Args{"--tokens", "1"}
+                        : command == std::string("run")      ? Args{"--tokens", "1"}
+                                                             : Args{};
+    EXPECT_TRUE(refused(run(command, needed + Args{"--device", "cuda"}), {"GPU 0", "cannot"}))
+        << command;
+  }
+}
+
 TEST_F(Device, IsNeededByTheFlagsAboutIt) {
   const std::vector<Args> flags = {
       {"--vram", "1GiB"},   {"--moe", "cpu"},        {"-ngl", "1"},
@@ -172,11 +189,16 @@ TEST_F(Device, RefusesWhatItDoesNotUnderstand) {
   const auto logits_with = [&](const Args& flags) {
     return run("logits", Args{"--tokens", "1"} + flags);
   };
-  EXPECT_TRUE(misused(logits_with({"--device", "gpu"}), {"'gpu'", "cpu or sim"}));
+  EXPECT_TRUE(misused(logits_with({"--device", "gpu"}), {"'gpu'", "auto, cpu, cuda or sim"}));
   EXPECT_TRUE(misused(logits_with(kSim + Args{"--prefetch", "yes"}), {"'yes'", "auto, on or off"}));
   EXPECT_TRUE(misused(logits_with(kSim + Args{"--miss-split", "1.5"}), {"--miss-split"}));
   EXPECT_TRUE(misused(logits_with({"--device", "cpu", "--sim-machine", "rtx3060+32g-ddr4"}),
                       {"--device cpu", "--sim-machine"}));
+  EXPECT_TRUE(misused(logits_with({"--device", "cuda", "--sim-machine", "rtx3060+32g-ddr4"}),
+                      {"--device cuda", "--sim-machine"}));
+  EXPECT_TRUE(misused(logits_with({"--device", "cpu", "--gpu", "1"}), {"--gpu", "--device cuda"}));
+  EXPECT_TRUE(misused(logits_with(kSim + Args{"--gpu", "1"}), {"--gpu", "--device cuda"}));
+  EXPECT_TRUE(misused(logits_with({"--device", "cuda", "--gpu", "-1"}), {"--gpu"}));
   EXPECT_TRUE(
       misused(run("plan", {"--hw", "rtx3060+32g-ddr4", "--device", "sim"}), {"--hw", "--device"}));
   EXPECT_TRUE(

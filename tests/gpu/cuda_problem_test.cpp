@@ -27,6 +27,31 @@ TEST(CudaProblem, NoneWithACardThatTheBuildKnows) {
   EXPECT_EQ(name_of(h200()), "GPU 0: NVIDIA H200 (sm_90), 139 GiB, driver for CUDA 13.1");
 }
 
+TEST(CudaProblem, AListNamesEachCardWithItsMemoryAndItsProblem) {
+  CudaProbe first = h200(), second = h200();
+  first.n_devices = second.n_devices = 2;
+  first.free_bytes = 7;
+  second.index = 1;
+  second.major = 7, second.minor = 0;
+  const GpuList list = list_of(std::vector{first, second});
+  EXPECT_EQ(list.problem, "");
+  ASSERT_EQ(list.gpus.size(), 2u);
+  EXPECT_EQ(list.gpus[0].name, "NVIDIA H200");
+  EXPECT_EQ(list.gpus[0].vram_bytes, uint64_t{139} << 30);
+  EXPECT_EQ(list.gpus[0].vram_free, 7u);
+  EXPECT_EQ(list.gpus[0].problem, "");
+  EXPECT_EQ(list.gpus[1].index, 1);
+  EXPECT_EQ(list.gpus[1].problem, problem_of(second));
+}
+
+TEST(CudaProblem, AListWithoutGpusSaysWhy) {
+  CudaProbe p = h200();
+  p.n_devices = 0;
+  const GpuList list = list_of(std::span(&p, 1));
+  EXPECT_TRUE(list.gpus.empty());
+  EXPECT_EQ(list.problem, problem_of(p));
+}
+
 TEST(CudaProblem, NoDriver) {
   CudaProbe p;
   p.runtime_version = 13000;

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "backend/cuda/cuda_ops.h"
+#include "backend/gpu_limits.h"
 
 namespace sluice::backend::cuda {
 
-constexpr int kMostHeads = 256;
-constexpr int kMostExperts = 1024;
+constexpr int kMostHeads = kGpuMostHeads;
+constexpr int kMostExperts = kGpuMostExperts;
+static_assert(kMaxRows == kGpuMostRows && kMaxUsed == kGpuMostUsed);
 
 // What stands in zeros: counters of attend and route, and a table without addresses.
 struct Zeros {

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/cuda/stream_words.h"
+#include "backend/device.h"
 
 namespace sluice::backend::cuda {
 namespace {
@@ -48,8 +49,23 @@ CudaProbe probe_gpu(int index) {
   if (10 * p.major + p.minor < kLeastCapability) return p;
   cudaError_t status = cudaSetDevice(index);
   if (status == cudaSuccess) status = load_kernels();
+  if (status == cudaSuccess) {
+    size_t n_free = 0, n_all = 0;
+    status = cudaMemGetInfo(&n_free, &n_all);
+    p.free_bytes = n_free;
+  }
   if (status != cudaSuccess) (is_of_code(status) ? p.kernel_error : p.device_error) = words(status);
   return p;
 }
 
 }  // namespace sluice::backend::cuda
+
+namespace sluice::backend {
+
+GpuList list_gpus() {
+  std::vector<cuda::CudaProbe> probes = {cuda::probe_gpu(0)};
+  for (int i = 1; i < probes.front().n_devices; ++i) probes.push_back(cuda::probe_gpu(i));
+  return cuda::list_of(probes);
+}
+
+}  // namespace sluice::backend

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+
+#include "base/machine.h"
 
 namespace sluice::backend::cuda {
 
@@ -20,6 +23,7 @@ struct CudaProbe {
   std::string card;
   int major = 0, minor = 0;  // compute capability
   uint64_t n_bytes = 0;
+  uint64_t free_bytes = 0;
   bool has_unified_addresses = true;
   std::string kernel_error;  // why this build's kernels do not load, in CUDA's words
   std::string device_error;  // why it does nothing at all, likewise
@@ -32,6 +36,10 @@ CudaProbe probe_gpu(int index);
 
 // In one line, with what to do; empty where the GPU is usable.
 std::string problem_of(const CudaProbe& probe);
+
+// Of all of them, as they were probed one by one; without any there is still one probe, which says
+// why.
+GpuList list_of(std::span<const CudaProbe> probes);
 
 // The card, its memory and the driver.
 std::string name_of(const CudaProbe& probe);

@@ -7,6 +7,10 @@
 namespace sluice::backend::cuda {
 namespace {
 
+// Once the context is there: code that is loaded when it is first launched, recordings, and what is
+// lost between allocations.
+constexpr uint64_t kOwnBytes = 256 * kMiB;
+
 std::string version(int v) { return cat(v / 1000, ".", v % 1000 / 10); }
 
 std::string capability(const CudaProbe& p) { return cat("sm_", p.major, p.minor); }
@@ -55,6 +59,16 @@ std::string problem_of(const CudaProbe& p) {
                "): ", p.kernel_error, "; build with -DCMAKE_CUDA_ARCHITECTURES=", p.major, p.minor);
   }
   return {};
+}
+
+GpuList list_of(std::span<const CudaProbe> probes) {
+  GpuList list;
+  for (const CudaProbe& p : probes) {
+    std::string problem = problem_of(p);
+    if (p.n_devices == 0) return {{}, std::move(problem)};
+    list.gpus.push_back({p.index, p.card, p.n_bytes, p.free_bytes, kOwnBytes, std::move(problem)});
+  }
+  return list;
 }
 
 std::string name_of(const CudaProbe& p) {

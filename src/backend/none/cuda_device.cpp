@@ -5,6 +5,10 @@
 
 namespace sluice::backend {
 
+GpuList list_gpus() {
+  return {{}, "this build of sluice has no CUDA; build with the preset 'cuda' to use GPUs"};
+}
+
 std::unique_ptr<Device> make_cuda_device(int index) {
   throw Error(Errc::device,
               cat("GPU ", index, " cannot be used: this build of sluice has no CUDA; ",

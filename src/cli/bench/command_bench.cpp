@@ -19,6 +19,7 @@
 #include "cli/flags/model_options.h"
 #include "cli/simulate/routing_shape.h"
 #include "cli/terminal/progress_bar.h"
+#include "cli/terminal/terminal_text.h"
 #include "engine/machine/session_plan.h"
 #include "gguf/model_file.h"
 #include "model_file/shape.h"
@@ -129,6 +130,15 @@ void add_predictions(const BenchForecast& on_cpu, BenchRun& run) {
                                      : cat("what was known before this run: ", on_cpu.rates);
 }
 
+// Before anything is predicted or measured: it is the device's.
+void choose_device(const gguf::ModelFile& file, int n_threads, SessionOptions& session) {
+  if (session.device.kind != DeviceKind::automatic) return;
+  const engine::DeviceChoice choice = engine::choose_device(
+      {.file = file, .options = session, .n_threads = n_threads}, nullptr, find_gpus());
+  session.device.kind = choice.kind;
+  if (choice.has_gpu && !choice.reason.empty()) print_warning(choice.reason);
+}
+
 BenchReport measure(const BenchFlags& flags) {
   if (flags.threads.values.size() > 1 && (flags.experts.table || !flags.experts.json.empty())) {
     throw Error(Errc::bad_request,
@@ -150,6 +160,7 @@ BenchReport measure(const BenchFlags& flags) {
     report.cost = cost_of(shape, flags.model.session);
     plan.tests = tests_of(flags, shape.n_ctx_train);
     if (report.session.n_ctx == 0) report.session.n_ctx = context_for(plan.tests);
+    choose_device(file, flags.threads.values.front(), report.session);
     plan.session = report.session;
     const std::vector<std::string> paths = file.paths();
     if (flags.cold) drop_from_cache(paths);

@@ -3,6 +3,7 @@
 #include "cli/flags/device_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -15,7 +16,10 @@
 namespace sluice::cli {
 namespace {
 
-constexpr Named<DeviceKind> kDevices[] = {{"cpu", DeviceKind::cpu}, {"sim", DeviceKind::sim}};
+constexpr Named<DeviceKind> kDevices[] = {{"auto", DeviceKind::automatic},
+                                          {"cpu", DeviceKind::cpu},
+                                          {"cuda", DeviceKind::cuda},
+                                          {"sim", DeviceKind::sim}};
 constexpr Named<ExpertPlace> kPlaces[] = {{"auto", ExpertPlace::automatic},
                                           {"cache", ExpertPlace::cache},
                                           {"cpu", ExpertPlace::cpu},
@@ -59,9 +63,13 @@ void read_pin_layers(const std::string& text, DeviceOptions& wishes) {
 }  // namespace
 
 void DeviceFlags::add_placement_to(CLI::App& command) {
-  device_ = add_choice(command, "--device", kDevices, wishes_.kind,
-                       "where the model is computed: cpu, or sim, a device made of RAM, to try "
-                       "what a GPU would do (cpu)");
+  wishes_.kind = DeviceKind::automatic;
+  device_ =
+      add_choice(command, "--device", kDevices, wishes_.kind,
+                 "where the model is computed: auto, cpu, cuda (a GPU), or sim, a device "
+                 "made of RAM, to try what a GPU would do (auto: the GPU where it is faster)");
+  gpu_ = command.add_option("--gpu", wishes_.gpu, "which GPU, of several; `plan` lists them (0)")
+             ->check(at_least(0));
   command.add_option("--sim-machine", sim_machine_,
                      "--device sim as a described machine, in its time: rtx4070ti-12g+64g-ddr5, or "
                      "vram=12GiB,gpu=400GB/s,link=25GB/s,ram=64GiB,cpu=60GB/s");
@@ -132,6 +140,14 @@ void DeviceFlags::require_device(const Options& given) const {
   }
 }
 
+// Flags that only a device can heed, where nothing was said of one: a GPU may still be found.
+bool DeviceFlags::finds_gpu() const {
+  if (wishes_.kind == DeviceKind::cuda) return true;
+  if (wishes_.kind != DeviceKind::automatic) return false;
+  const bool asks = std::ranges::any_of(of_device_, [](auto* o) { return o->count() > 0; });
+  return asks && !find_gpus().gpus.empty();
+}
+
 Machine DeviceFlags::machine(const Machine& here) const {
   Machine machine;
   if (sim_machine_.empty()) {  // the engine knows the rest
@@ -153,8 +169,12 @@ Machine DeviceFlags::machine(const Machine& here) const {
 }
 
 DeviceOptions DeviceFlags::options(const Machine& here) const {
-  if (device_->count() > 0 && wishes_.kind == DeviceKind::cpu && !sim_machine_.empty()) {
-    throw CLI::ExcludesError("--device cpu", "--sim-machine");
+  if (device_->count() > 0 && wishes_.kind != DeviceKind::sim && !sim_machine_.empty()) {
+    const auto* const named = std::ranges::find(kDevices, wishes_.kind, &Named<DeviceKind>::second);
+    throw CLI::ExcludesError(cat("--device ", named->first), "--sim-machine");
+  }
+  if (gpu_->count() > 0 && (wishes_.kind == DeviceKind::cpu || uses_sim())) {
+    throw CLI::ValidationError("--gpu", "has no effect without a GPU; expected --device cuda");
   }
   DeviceOptions options = wishes_;
   if (uses_sim()) {
@@ -166,7 +186,7 @@ DeviceOptions DeviceFlags::options(const Machine& here) const {
     }
   } else {
     require_device(of_sim_);
-    if (computes_) require_device(of_device_);
+    if (computes_ && !finds_gpu()) require_device(of_device_);
   }
   if (!vram_.empty()) options.vram_bytes = policy::parse_bytes(vram_, "--vram");
   if (n_gpu_layers_ >= 0) options.n_gpu_layers = n_gpu_layers_;

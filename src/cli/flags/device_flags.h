@@ -22,8 +22,8 @@ class DeviceFlags {
   std::string profile;   // a file, or kNoProfile; empty: the model's own
   std::string measured;  // a file, or kNoProfile; empty: the user's
 
-  // --device, --sim-*, --vram, --moe, --n-gpu-layers, --n-cpu-moe, --pin-layers, --cache-slots. All
-  // flags must outlive the parse.
+  // --device, --gpu, --sim-*, --vram, --moe, --n-gpu-layers, --n-cpu-moe, --pin-layers,
+  // --cache-slots. All flags must outlive the parse.
   void add_placement_to(CLI::App& command);
   // --machine and --profile, which it returns: what earlier runs have found out.
   CLI::Option* add_kept_to(CLI::App& command);
@@ -45,10 +45,12 @@ class DeviceFlags {
  private:
   using Options = std::vector<const CLI::Option*>;
   void require_device(const Options& given) const;
+  bool finds_gpu() const;
   Machine machine(const Machine& here) const;  // that --device sim stands for
 
   DeviceOptions wishes_;  // what needs no further reading
   CLI::Option* device_ = nullptr;
+  CLI::Option* gpu_ = nullptr;
   std::string sim_machine_;  // also plan's --hw
   std::string sim_link_, sim_delay_, sim_pin_, vram_, pin_layers_;
   int n_gpu_layers_ = -1;     // -1: not said

@@ -25,30 +25,38 @@ struct PlanFlags {
 };
 
 // A budget of VRAM without a GPU asks what one with so much would do.
-SessionOptions options_of(const PlanFlags& flags) {
-  SessionOptions options = flags.model.session;
+void describe_gpu(SessionOptions& options, int n_threads) {
   DeviceOptions& device = options.device;
-  if (device.kind != DeviceKind::cpu || device.vram_bytes.value_or(0) == 0) return options;
-  const Machine here = engine::this_machine(flags.model.n_threads, device.machine_path);
+  if (device.kind != DeviceKind::cpu || device.vram_bytes.value_or(0) == 0) return;
+  const Machine here = engine::this_machine(n_threads, device.machine_path);
   device.kind = DeviceKind::sim;
   device.sim.is_virtual = true;
   device.sim.machine = policy::parse_hardware(cat("vram=", *device.vram_bytes, "B"), here);
-  return options;
 }
 
 void run(const PlanFlags& flags) {
   const std::string path = flags.model.file();
   const gguf::ModelFile file = gguf::ModelFile::open(path);
-  const SessionOptions options = options_of(flags);
-  const engine::SessionPlan plan = engine::plan_session({.file = file,
-                                                         .options = options,
-                                                         .n_threads = flags.model.n_threads,
-                                                         .weights = flags.model.weights,
-                                                         .n_sequences = flags.n_sequences,
-                                                         .may_quantise_kv = flags.may_quantise_kv,
-                                                         .mtp = flags.mtp});
+  SessionOptions options = flags.model.session;
+  const bool may_use_gpu = options.device.kind != DeviceKind::sim;
+  const GpuList gpus = may_use_gpu ? find_gpus() : GpuList{};
+  engine::PlanRequest request{.file = file,
+                              .options = options,
+                              .n_threads = flags.model.n_threads,
+                              .weights = flags.model.weights,
+                              .n_sequences = flags.n_sequences,
+                              .may_quantise_kv = flags.may_quantise_kv,
+                              .mtp = flags.mtp};
+  const engine::DeviceChoice choice = engine::choose_device(request, nullptr, gpus);
+  options.device.kind = choice.kind;
+  describe_gpu(options, flags.model.n_threads);
+  if (options.device.kind == DeviceKind::cuda) {
+    request.gpu = &engine::usable_gpu(gpus, options.device.gpu);
+  }
+  const engine::SessionPlan plan = engine::plan_session(request);
   for (const std::string& warning : plan.warnings) print_warning(warning);
-  const PlannedModel planned{path, file.file_bytes(), plan};
+  const PlannedModel planned{path, file.file_bytes(), plan, gpus,
+                             choice.has_gpu ? choice.reason : ""};
   if (flags.json) {
     std::printf("%s\n", dump(plan_json(planned), 2).c_str());
   } else {

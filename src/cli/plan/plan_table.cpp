@@ -67,6 +67,18 @@ Json hardware_json(const Machine& h) {
           {"cpu_source", h.cpu_source}};
 }
 
+Json gpus_json(const GpuList& list) {
+  Json gpus = Json::array();
+  for (const GpuInfo& gpu : list.gpus) {
+    gpus.push_back({{"index", gpu.index},
+                    {"name", gpu.name},
+                    {"vram_bytes", gpu.vram_bytes},
+                    {"vram_free_bytes", gpu.vram_free},
+                    {"problem", gpu.problem}});
+  }
+  return gpus;
+}
+
 Json model_json(const PlannedModel& model) {
   const policy::ModelShape& s = model.session.shape;
   return {{"path", model.path},
@@ -145,9 +157,15 @@ void print_head(const PlannedModel& model) {
     std::printf("  GPU   %s%s, %.0f GB/s, link %.3g GB/s (%s)\n",
                 (h.gpu.empty() ? "" : h.gpu + " ").c_str(), format_bytes(h.vram_free).c_str(),
                 h.gpu_gbps, h.link_gbps, h.gpu_source.c_str());
-  } else {
+  } else if (model.gpus.gpus.empty()) {
     std::printf("  GPU   none (describe one with --hw)\n");
   }
+  for (const GpuInfo& gpu : model.gpus.gpus) {
+    std::printf("  GPU %d %s, %s of %s free%s%s\n", gpu.index, gpu.name.c_str(),
+                format_bytes(gpu.vram_free).c_str(), format_bytes(gpu.vram_bytes).c_str(),
+                gpu.problem.empty() ? "" : ": ", gpu.problem.c_str());
+  }
+  if (!model.device_reason.empty()) std::printf("  %s\n", model.device_reason.c_str());
   std::printf("  CPU   %s\n", describe_cpu(h).c_str());
   std::printf("  RAM   %s (%s)\n", format_bytes(h.ram_free).c_str(), h.ram_source.c_str());
 }
@@ -220,6 +238,8 @@ Json plan_json(const PlannedModel& model) {
   host["held_bytes"] = plan.held_bytes;
   return {{"model", model_json(model)},
           {"hardware", hardware_json(model.session.machine)},
+          {"gpus", gpus_json(model.gpus)},
+          {"device_reason", model.device_reason},
           {"mode", policy::mode_key(plan.mode)},
           {"reason", plan.reason},
           {"concessions", plan.concessions},

@@ -14,6 +14,8 @@ struct PlannedModel {
   std::string path;
   uint64_t file_bytes = 0;
   const engine::SessionPlan& session;
+  const GpuList& gpus;        // of this machine; none where another was planned for
+  std::string device_reason;  // why none of them is used
 };
 
 // "16 cores, 62 GB/s (measured)"

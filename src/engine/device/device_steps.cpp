@@ -87,6 +87,9 @@ class DeviceSteps final : public StepDriver {
  private:
   const DeviceOptions& wishes() const { return request_.options.device; }
   int n_threads() const { return request_.threads.n_threads(); }
+  WeightMemory weights() const {
+    return request_.held_bytes > 0 ? WeightMemory::copied : WeightMemory::mapped;
+  }
   const policy::Plan& plan() const { return session_.plan(); }
   double wished_link_share(const policy::Plan& plan) const {
     return wishes().link_share.value_or(plan.link_share);
@@ -94,6 +97,7 @@ class DeviceSteps final : public StepDriver {
   // Only experts that stand in slots have one address by which the device can read them.
   bool can_read_link() const { return request_.model.layers().front().experts.slots != nullptr; }
 
+  std::unique_ptr<backend::Device> make_device();
   void measure_and_plan();
   void try_ways(const std::string& path);
   std::unique_ptr<StepDriver> make_driver(const policy::Plan& plan, RouteOverride reroute);
@@ -102,6 +106,7 @@ class DeviceSteps final : public StepDriver {
 
   DeviceRequest request_;
   PlacementInfo info_;
+  GpuInfo gpu_;  // where it is one
   std::unique_ptr<backend::Device> device_;
   uint64_t free_before_;       // of its memory
   RegisteredExperts experts_;  // once for all trials and the driver
@@ -113,8 +118,7 @@ class DeviceSteps final : public StepDriver {
 
 DeviceSteps::DeviceSteps(DeviceRequest request)
     : request_(std::move(request)),
-      device_(backend::make_ram_device(watched(
-          device_options(wishes().sim, described_machine(wishes(), n_threads(), 0)), request_))),
+      device_(make_device()),
       free_before_(device_->free_bytes()),
       experts_(request_.model, *device_) {
   measure_and_plan();
@@ -126,6 +130,16 @@ DeviceSteps::DeviceSteps(DeviceRequest request)
     saver_.emplace(wishes().profile_path, session_.profile.value_or(none));
   }
   fill_info();
+}
+
+std::unique_ptr<backend::Device> DeviceSteps::make_device() {
+  if (wishes().kind == DeviceKind::cuda) {
+    gpu_ = usable_gpu(find_gpus(), wishes().gpu);
+    require_gpu_can(request_.model, request_.options, weights());
+    return backend::make_cuda_device(wishes().gpu);
+  }
+  return backend::make_ram_device(
+      watched(device_options(wishes().sim, described_machine(wishes(), n_threads(), 0)), request_));
 }
 
 // A machine that nobody has measured is measured first; a described one is what was said of it, and
@@ -140,19 +154,23 @@ void DeviceSteps::measure_and_plan() {
     std::string warning;
     record = MachineRecord::load(path, &warning);
     warn(warning);
-    if (!record.device(device_->name(), n_threads())) {
-      record.add(DeviceRates{device_->name(), n_threads(),
-                             calibrate(request_.model, *device_, request_.threads)});
+    const bool is_gpu = wishes().kind == DeviceKind::cuda;
+    const std::string name =
+        device_name(wishes(), described_machine(wishes(), n_threads(), 0, &gpu_));
+    if (!record.device(name, n_threads())) {
+      record.add(DeviceRates{
+          name, n_threads(),
+          (is_gpu ? calibrate_gpu : calibrate)(request_.model, *device_, request_.threads, 2.5)});
       warn(keep_measured(path, record.devices.back()));
     }
   }
-  session_ = plan_session(
-      {.file = request_.file,
-       .options = request_.options,
-       .n_threads = n_threads(),
-       .held_bytes = request_.held_bytes,
-       .weights = request_.held_bytes > 0 ? WeightMemory::copied : WeightMemory::mapped,
-       .record = path.empty() ? nullptr : &record});
+  session_ = plan_session({.file = request_.file,
+                           .options = request_.options,
+                           .n_threads = n_threads(),
+                           .held_bytes = request_.held_bytes,
+                           .weights = weights(),
+                           .record = path.empty() ? nullptr : &record,
+                           .gpu = wishes().kind == DeviceKind::cuda ? &gpu_ : nullptr});
   for (const std::string& warning : session_.warnings) warn(warning);
   if (session_.needs_trials() && (!path.empty() || wishes().sim.is_virtual)) try_ways(path);
 }
@@ -207,7 +225,7 @@ void DeviceSteps::fill_info() {
   info_.n_gpu_layers = plan.n_gpu_layers;
   info_.n_slots = forecast.n_slots;
   for (const policy::LayerShape& layer : session_.shape.layers) info_.n_experts += layer.n_experts;
-  info_.vram_bytes = free_before_ - device_->free_bytes();
+  info_.vram_bytes = free_before_ - std::min(free_before_, device_->free_bytes());
   info_.predicted_decode = forecast.speed.decode;
   info_.predicted_prefill = forecast.speed.prefill;
   info_.locality = session_.locality_source;

@@ -26,6 +26,7 @@ constexpr double kGiga = 1e9;
 constexpr uint64_t kRingBytes = 64 * kMiB;
 constexpr uint64_t kLeastRingBytes = kMiB;
 constexpr uint64_t kCopyBytes = 4 * kMiB;
+constexpr uint64_t kDeviceBytes = kGiB;
 constexpr int kCopiesTogether = 4;
 constexpr size_t kMostChoices = 32;  // on the device
 
@@ -109,6 +110,7 @@ class Calibration {
   void measure_cpu();
   void measure_link();  // alone, and beside the cores
   void measure_device();
+  void measure_memory();
   void measure_handshake();
 
   MachineRates rates = unmeasured_rates();
@@ -307,6 +309,27 @@ void Calibration::measure_device() {
   rates.gpu_gbps = median(speeds);
 }
 
+// Copies within it, larger than its caches, read and write every byte once.
+void Calibration::measure_memory() {
+  const double share = next_share();
+  const backend::Buffer room =
+      allocate_some(device_, MemoryKind::device, kDeviceBytes, kLeastRingBytes);
+  const uint64_t n_bytes = room.n_bytes() / 2;
+  if (n_bytes == 0) return;
+  const auto stream = device_.make_stream("calibration");
+  std::vector<double> speeds;
+  repeat_for(share, [&] {
+    const double seconds = seconds_of([&] {
+      for (int i = 0; i < kCopiesTogether; ++i) {
+        stream->copy(room.data() + n_bytes, room.data(), n_bytes);
+      }
+      stream->finish();
+    });
+    speeds.push_back(gbps(2 * kCopiesTogether * n_bytes, seconds));
+  });
+  rates.gpu_gbps = median(speeds);
+}
+
 // One expert at a time, which was computed just before, and so takes as long for either.
 void Calibration::measure_handshake() {
   const double share = next_share();
@@ -331,13 +354,10 @@ void Calibration::measure_handshake() {
   if (is_answered) rates.handshake_us = std::max(median(extra), 0.0) * 1e6;
 }
 
-}  // namespace
+using Measure = void (Calibration::*)();
 
-MachineRates calibrate(const model::Model& model, backend::Device& device, ThreadPool& host_threads,
-                       double budget_seconds) {
-  Calibration calibration(model, device, host_threads, budget_seconds);
-  for (const auto measure : {&Calibration::measure_cpu, &Calibration::measure_link,
-                             &Calibration::measure_device, &Calibration::measure_handshake}) {
+MachineRates measure_all(Calibration& calibration, std::span<const Measure> measures) {
+  for (const Measure measure : measures) {
     try {
       (calibration.*measure)();
     } catch (const Error& e) {
@@ -345,6 +365,24 @@ MachineRates calibrate(const model::Model& model, backend::Device& device, Threa
     }
   }
   return calibration.rates;
+}
+
+}  // namespace
+
+MachineRates calibrate(const model::Model& model, backend::Device& device, ThreadPool& host_threads,
+                       double budget_seconds) {
+  Calibration calibration(model, device, host_threads, budget_seconds);
+  constexpr Measure kMeasures[] = {&Calibration::measure_cpu, &Calibration::measure_link,
+                                   &Calibration::measure_device, &Calibration::measure_handshake};
+  return measure_all(calibration, kMeasures);
+}
+
+MachineRates calibrate_gpu(const model::Model& model, backend::Device& device,
+                           ThreadPool& host_threads, double budget_seconds) {
+  Calibration calibration(model, device, host_threads, budget_seconds);
+  constexpr Measure kMeasures[] = {&Calibration::measure_cpu, &Calibration::measure_link,
+                                   &Calibration::measure_memory};
+  return measure_all(calibration, kMeasures);
 }
 
 }  // namespace sluice::engine

@@ -18,4 +18,9 @@ namespace sluice::engine {
 MachineRates calibrate(const model::Model& model, backend::Device& device, ThreadPool& host_threads,
                        double budget_seconds = 2.5);
 
+// The same without experts on the device and without the host's answers, neither of which GPUs have
+// yet: their memory's rate is that of plain copies within it.
+MachineRates calibrate_gpu(const model::Model& model, backend::Device& device,
+                           ThreadPool& host_threads, double budget_seconds = 2.5);
+
 }  // namespace sluice::engine

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "backend/gpu_limits.h"
 #include "backend/ram_device_options.h"
+#include "base/check.h"
 #include "base/cpu_topology.h"
 #include "base/error.h"
 #include "base/free_memory.h"
@@ -57,6 +59,10 @@ policy::Wishes wishes_of(const PlanRequest& request, const policy::ModelShape& s
   wishes.may_quantise_kv = request.may_quantise_kv;
   wishes.prefill_chunk = std::min(options.prefill_chunk, wishes.n_ctx);
   wishes.mtp = request.mtp;
+  // A GPU takes prompts in narrow steps, so far.
+  if (d.kind == DeviceKind::cuda) {
+    wishes.prefill_chunk = std::min(wishes.prefill_chunk, backend::kGpuMostRows);
+  }
   return wishes;
 }
 
@@ -96,6 +102,30 @@ PlannedWay way_of(policy::Plan plan, const std::string& key, WeightMemory weight
   }
   if (tried) way.measured = tried->tokens_per_second;
   return way;
+}
+
+// All experts in VRAM, or an Error that says what they need.
+policy::Plan resident_plan(policy::Wishes wishes, const SessionPlan& session) {
+  const auto make = [&] {
+    return policy::make_plan(session.shape, session.machine, wishes, session.locality);
+  };
+  const auto is_whole = [&](const policy::Plan& plan) {
+    return plan.mode == policy::Mode::all_resident && plan.n_gpu_layers == session.shape.n_layers();
+  };
+  policy::Plan plan = make();
+  const policy::Forecast& resident = plan.forecast(policy::Mode::all_resident);
+  if (is_whole(plan)) return plan;
+  std::string obstacle = resident.obstacle;
+  if (resident.possible && wishes.moe == policy::MoeWish::automatic) {
+    wishes.moe = policy::MoeWish::gpu;
+    plan = make();
+    if (is_whole(plan)) return plan;
+    obstacle = "is not what was wished for";
+  }
+  throw Error(Errc::out_of_memory,
+              cat(session.machine.gpu,
+                  " must hold the whole model until GPUs can fetch experts: ", "all resident ",
+                  obstacle, "; try a shorter context (-c), a smaller file, or --device cpu"));
 }
 
 std::vector<policy::Plan> plans_of(const policy::Wishes& wishes, bool must_fit,
@@ -143,6 +173,18 @@ void use_profile(const std::string& path, SessionPlan& session) {
                                 static_cast<int64_t>(session.profile->n_steps()), " tokens");
 }
 
+// Its rates are a typical card's until they are measured.
+Machine with_gpu(Machine machine, const GpuInfo& gpu) {
+  const MachineRates typical;
+  machine.gpu = cat("GPU ", gpu.index, " (", gpu.name, ")");
+  machine.gpu_source = "assumed: nothing was measured here yet";
+  machine.vram_free = gpu.vram_free;
+  machine.vram_overhead = gpu.vram_overhead;
+  machine.gpu_gbps = typical.gpu_gbps;
+  machine.link_gbps = typical.link_gbps;
+  return machine;
+}
+
 }  // namespace
 
 bool SessionPlan::needs_trials() const {
@@ -172,10 +214,29 @@ Machine this_machine(int n_threads, const std::string& machine_path) {
   return machine;
 }
 
-Machine described_machine(const DeviceOptions& device, int n_threads, uint64_t held_bytes) {
+const GpuInfo& usable_gpu(const GpuList& list, int index) {
+  if (!list.problem.empty()) {
+    throw Error(Errc::device, cat("GPU ", index, " cannot be used: ", list.problem));
+  }
+  if (index < 0 || static_cast<size_t>(index) >= list.gpus.size()) {
+    const size_t n = list.gpus.size();
+    throw Error(Errc::device, cat("there is no GPU ", index, ": this machine has ", n,
+                                  n == 1 ? ", GPU 0" : cat(", GPU 0 to ", n - 1)));
+  }
+  const GpuInfo& gpu = list.gpus[static_cast<size_t>(index)];
+  if (!gpu.problem.empty()) throw Error(Errc::device, gpu.problem);
+  return gpu;
+}
+
+Machine described_machine(const DeviceOptions& device, int n_threads, uint64_t held_bytes,
+                          const GpuInfo* gpu) {
+  CHECK(device.kind != DeviceKind::automatic);
   Machine here = this_machine(n_threads);
   here.ram_free += held_bytes;
   if (device.kind == DeviceKind::cpu) return here;
+  if (device.kind == DeviceKind::cuda) {
+    return with_gpu(std::move(here), gpu ? *gpu : usable_gpu(find_gpus(), device.gpu));
+  }
   Machine machine = device.sim.machine;
   if (machine.ram_free == 0) {
     machine.ram_free = here.ram_free;
@@ -195,6 +256,7 @@ Machine described_machine(const DeviceOptions& device, int n_threads, uint64_t h
 
 std::string device_name(const DeviceOptions& device, const Machine& machine) {
   if (device.kind == DeviceKind::cpu) return kNoDevice;
+  if (device.kind == DeviceKind::cuda) return machine.gpu;
   const auto same = backend::make_ram_device(
       {.n_bytes = machine.vram_free, .link_gbps = machine.link_gbps, .before_copy = {}});
   return same->name();
@@ -212,7 +274,7 @@ SessionPlan plan_session(const PlanRequest& request) {
   const std::string model = model_key(session.shape.name, request.file.file_bytes());
   if (request.mtp) session.shape = policy::with_mtp(std::move(session.shape));
   const int n_threads = threads_of(request.n_threads);
-  session.machine = described_machine(device, n_threads, request.held_bytes);
+  session.machine = described_machine(device, n_threads, request.held_bytes, request.gpu);
   const std::string name = device_name(device, session.machine);
   MachineRecord record;
   if (request.record) {
@@ -226,7 +288,13 @@ SessionPlan plan_session(const PlanRequest& request) {
   use_profile(device.profile_path, session);
   policy::Wishes wishes = wishes_of(request, session.shape);
   wishes.mtp = false;  // the shape has them
-  for (policy::Plan& plan : plans_of(wishes, request.must_fit, session)) {
+  std::vector<policy::Plan> plans;
+  if (device.kind == DeviceKind::cuda) {
+    plans.push_back(resident_plan(wishes, session));
+  } else {
+    plans = plans_of(wishes, request.must_fit, session);
+  }
+  for (policy::Plan& plan : plans) {
     const std::string key = trial_key(request, session, plan, name, n_threads);
     session.ways.push_back(way_of(std::move(plan), key, request.weights, record));
   }

@@ -11,6 +11,7 @@
 
 #include "engine/machine/machine_record.h"
 #include "gguf/model_file.h"
+#include "model/model.h"
 #include "policy/plan/planner.h"
 #include "policy/trace/routing_profile.h"
 #include "sluice/sluice.h"
@@ -26,6 +27,7 @@ struct PlanRequest {
   WeightMemory weights = WeightMemory::automatic;
   bool must_fit = true;                   // else memory that is short is a warning
   const MachineRecord* record = nullptr;  // what was measured; null: as the options' file has it
+  const GpuInfo* gpu = nullptr;           // of DeviceKind::cuda; null: this machine is asked
   // Not yet a session's to wish for.
   int n_sequences = 1;
   bool may_quantise_kv = false;
@@ -55,8 +57,26 @@ struct SessionPlan {
   void choose_by_trials();
 };
 
-// Throws as policy::make_plan() and model_file::read_shape() do.
+// Throws as policy::make_plan() and model_file::read_shape() do. For a GPU also where it cannot
+// hold all experts: those that do without are still to come.
 SessionPlan plan_session(const PlanRequest& request);
+
+// The GPU of that number; throws Errc::device, with the reason, where it cannot be used.
+const GpuInfo& usable_gpu(const GpuList& list, int index);
+
+// What DeviceKind::automatic comes to: cuda or cpu. Another wish is kept, and throws where there is
+// no such GPU, or where it cannot compute this. The model is bound from the file where it is null.
+struct DeviceChoice {
+  DeviceKind kind = DeviceKind::cpu;
+  std::string reason;    // why not the GPU, in one line
+  bool has_gpu = false;  // this machine has one: then the reason is news
+};
+DeviceChoice choose_device(const PlanRequest& request, const model::Model* model,
+                           const GpuList& list);
+
+// Throws Errc::unsupported_model where a GPU cannot compute this model, or not with these wishes.
+void require_gpu_can(const model::Model& model, const SessionOptions& options,
+                     WeightMemory weights);
 
 // This machine without a GPU: cores, free memory within the limits of the container, and the CPU's
 // rates as the record has them, or else by the number of cores, which says so.
@@ -65,7 +85,8 @@ Machine this_machine(int n_threads = 0, const std::string& machine_path = "");
 // The machine that a session's options stand for, before anything is measured on it; n_threads is
 // not 0. `held_bytes` count as free where free memory is this machine's: they are what a plan asks
 // for.
-Machine described_machine(const DeviceOptions& device, int n_threads, uint64_t held_bytes);
+Machine described_machine(const DeviceOptions& device, int n_threads, uint64_t held_bytes,
+                          const GpuInfo* gpu = nullptr);
 
 // By which a record knows the device; "CPU" where there is none.
 std::string device_name(const DeviceOptions& device, const Machine& machine);

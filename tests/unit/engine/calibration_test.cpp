@@ -74,6 +74,19 @@ TEST(Calibration, ModelsOfEveryArchitectureAreMeasured) {
   }
 }
 
+// On the RAM device, whose copies within it are the host's.
+TEST(Calibration, OfAGpuItsMemoryAndLinkAreMeasuredByCopies) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  ThreadPool threads(1);
+  backend::RamDevice device(device_with(64 * kMiB, 0.5));
+  const MachineRates rates = calibrate_gpu(*model, device, threads, 0.3);
+  expect_plausible(rates);
+  EXPECT_LE(rates.link_gbps, 0.5);
+  EXPECT_EQ(rates.handshake_us, unmeasured_rates().handshake_us) << "not asked for";
+  EXPECT_EQ(device.free_bytes(), 64 * kMiB);
+  EXPECT_EQ(device.pinned_bytes(), 0u);
+}
+
 TEST(Calibration, WhatADeviceHasNoRoomForIsNotMeasured) {
   const OpenModel model(large_options());
   ThreadPool threads(2);

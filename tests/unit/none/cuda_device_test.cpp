@@ -15,5 +15,11 @@ TEST(CudaStandIn, SaysThatTheBuildHasNoCuda) {
       "preset 'cuda'");
 }
 
+TEST(CudaStandIn, ListsNoGpusAndSaysWhy) {
+  EXPECT_TRUE(list_gpus().gpus.empty());
+  EXPECT_EQ(list_gpus().problem,
+            "this build of sluice has no CUDA; build with the preset 'cuda' to use GPUs");
+}
+
 }  // namespace
 }  // namespace sluice::backend::test

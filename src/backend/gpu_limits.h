@@ -1,0 +1,12 @@
+// How much of a model the kernels of GPUs can take; whoever plans for one asks here first.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace sluice::backend {
+
+constexpr int kGpuMostHeads = 256;
+constexpr int kGpuMostExperts = 1024;  // of a layer
+constexpr int kGpuMostUsed = 16;       // of them, by a row
+constexpr int kGpuMostRows = 16;       // of a step
+
+}  // namespace sluice::backend

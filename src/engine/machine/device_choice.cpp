@@ -1,0 +1,146 @@
+// What DeviceKind::automatic comes to, and what of a model a GPU cannot compute yet: see
+// session_plan.h.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "backend/device.h"
+#include "backend/gpu_limits.h"
+#include "base/error.h"
+#include "engine/machine/session_plan.h"
+
+namespace sluice {
+
+GpuList find_gpus() { return backend::list_gpus(); }
+
+}  // namespace sluice
+
+namespace sluice::engine {
+namespace {
+
+using backend::ExpertsView;
+using backend::WeightView;
+
+// What kernels read of a matrix, in words; empty: all of it. Weights that are only mapped are not
+// woven.
+std::string obstacle_of(const WeightView& w, const char* what) {
+  if (quant::is_float(w.type)) return cat(what, " of type ", quant::type_name(w.type));
+  if (w.n_rows % quant::kStripeRows == 0) return {};
+  return cat(what, " of ", w.n_rows, " rows, which is no multiple of ", quant::kStripeRows);
+}
+
+std::string obstacle_of(const ExpertsView& e) {
+  for (const WeightView* w :
+       {&e.gate, &e.up, &e.down, &e.shared_gate, &e.shared_up, &e.shared_down}) {
+    if (!*w) continue;
+    if (std::string found = obstacle_of(*w, "experts"); !found.empty()) return found;
+  }
+  if (e.gate.type != e.up.type) {
+    return cat("experts whose gate is ", quant::type_name(e.gate.type), " and whose up is ",
+               quant::type_name(e.up.type));
+  }
+  const bool is_same =
+      !e.shared_gate || (e.shared_gate.type == e.gate.type && e.shared_up.type == e.gate.type &&
+                         e.shared_down.type == e.down.type);
+  return is_same ? "" : "a shared expert of other types than the routed ones";
+}
+
+std::string obstacle_of(const model::Layer& layer) {
+  for (const backend::Projection& p : layer.qkv) {
+    if (std::string found = obstacle_of(p.weight, "attention weights"); !found.empty())
+      return found;
+  }
+  if (std::string found = obstacle_of(layer.attn_out.weight, "attention weights"); !found.empty()) {
+    return found;
+  }
+  const auto& router = layer.router;
+  if (!quant::is_float(router.weight.type)) {
+    return cat("a router of type ", quant::type_name(router.weight.type));
+  }
+  if (router.weight.n_rows > backend::kGpuMostExperts || router.n_used > backend::kGpuMostUsed) {
+    return cat(router.n_used, " of ", router.weight.n_rows, " experts; ", backend::kGpuMostUsed,
+               " of ", backend::kGpuMostExperts, " is the most");
+  }
+  if (layer.attention.n_heads > backend::kGpuMostHeads) {
+    return cat(layer.attention.n_heads, " heads; ", backend::kGpuMostHeads, " is the most");
+  }
+  return obstacle_of(layer.experts);
+}
+
+// In words, or empty.
+std::string obstacle_of(const model::Model& model, const SessionOptions& options,
+                        WeightMemory weights) {
+  if (weights == WeightMemory::mapped) return "weights that are only mapped (--weights copied)";
+  for (const KvType type : {options.k_type, options.v_type}) {
+    if (type != KvType::f16 && type != KvType::bf16) {
+      return "a KV cache of other types than f16 and bf16";
+    }
+  }
+  if (options.k_type != options.v_type) return "keys and values of different types";
+  for (const model::Layer& layer : model.layers()) {
+    if (std::string found = obstacle_of(layer); !found.empty()) {
+      return cat("layer ", layer.id.value, ": ", found);
+    }
+  }
+  if (options.device.is_segmented) return "--segmented";
+  return {};
+}
+
+DeviceChoice on_cpu(const std::string& why, bool has_gpu) {
+  return {DeviceKind::cpu, cat("the CPU computes: ", why), has_gpu};
+}
+
+std::string rate(double tokens_per_second) {
+  return cat(std::round(tokens_per_second * 10.0) / 10.0, " tokens/s");
+}
+
+DeviceChoice faster(const PlanRequest& request, const GpuInfo& gpu) {
+  SessionOptions options = request.options;
+  options.device.kind = DeviceKind::cuda;
+  const SessionPlan planned = plan_session({.file = request.file,
+                                            .options = options,
+                                            .n_threads = request.n_threads,
+                                            .held_bytes = request.held_bytes,
+                                            .weights = request.weights,
+                                            .record = request.record,
+                                            .gpu = &gpu,
+                                            .n_sequences = request.n_sequences,
+                                            .may_quantise_kv = request.may_quantise_kv,
+                                            .mtp = request.mtp});
+  const policy::Forecast& cpu = planned.plan().forecast(policy::Mode::cpu_only);
+  const double by_gpu = planned.plan().forecast().speed.decode;
+  const bool cpu_can = cpu.host_bytes <= planned.machine.ram_free;
+  const bool is_open = options.device.moe != ExpertPlace::gpu;
+  if (!is_open || !cpu_can || cpu.speed.decode <= by_gpu) return {DeviceKind::cuda, {}, true};
+  return on_cpu(
+      cat("predicted at ", rate(cpu.speed.decode), ", ", planned.machine.gpu, " at ", rate(by_gpu)),
+      true);
+}
+
+}  // namespace
+
+void require_gpu_can(const model::Model& model, const SessionOptions& options,
+                     WeightMemory weights) {
+  const std::string obstacle = obstacle_of(model, options, weights);
+  if (obstacle.empty()) return;
+  throw Error(Errc::unsupported_model,
+              cat("GPUs cannot compute this yet: ", obstacle, "; use --device cpu"));
+}
+
+DeviceChoice choose_device(const PlanRequest& request, const model::Model* model,
+                           const GpuList& list) {
+  const DeviceOptions& wish = request.options.device;
+  const bool has_gpu = !list.gpus.empty();
+  if (wish.kind != DeviceKind::automatic && wish.kind != DeviceKind::cuda) {
+    return {wish.kind, {}, has_gpu};
+  }
+  try {
+    const GpuInfo& gpu = usable_gpu(list, wish.gpu);
+    require_gpu_can(model ? *model : model::Model(request.file), request.options, request.weights);
+    return wish.kind == DeviceKind::cuda ? DeviceChoice{wish.kind, {}, true} : faster(request, gpu);
+  } catch (const Error& e) {
+    if (wish.kind == DeviceKind::cuda) throw;
+    return on_cpu(e.what(), has_gpu);
+  }
+}
+
+}  // namespace sluice::engine

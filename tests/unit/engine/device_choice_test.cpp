@@ -1,0 +1,171 @@
+// Which device a session gets that leaves it open, and why a GPU is not used: with made-up GPUs, on
+// any machine.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "base/units.h"
+#include "engine/machine/session_plan.h"
+#include "unit/engine/run_model.h"
+
+namespace sluice::engine::test {
+namespace {
+
+void expect_parts(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* const part : parts) expect_contains(text, part);
+}
+
+struct DeviceChosen : testing::Test {
+  static model_file::SynthOptions supported() {
+    model_file::SynthOptions o = model::test::tiny_options("qwen3moe", "Q8_0");
+    o.config.n_vocab = 264;
+    return o;
+  }
+
+  DeviceChoice choose() const { return choose_for(model); }
+  DeviceChoice choose_for(const OpenModel& m) const {
+    return choose_device({.file = m.file(), .options = options, .n_threads = 1, .weights = weights},
+                         &*m, list);
+  }
+  DeviceChoice choose_with(const MachineRecord& record) const {
+    return choose_device(
+        {.file = model.file(), .options = options, .n_threads = 1, .record = &record}, &*model,
+        list);
+  }
+  std::string error_of_choice(Errc code) const {
+    return error_of(code, [&] { choose(); });
+  }
+  SessionPlan plan() const {
+    return plan_session(
+        {.file = model.file(), .options = options, .n_threads = 1, .gpu = &list.gpus[0]});
+  }
+
+  OpenModel model{supported()};
+  SessionOptions options = [] {
+    SessionOptions o{.n_ctx = 64};
+    o.device.kind = DeviceKind::automatic;
+    return o;
+  }();
+  WeightMemory weights = WeightMemory::automatic;
+  GpuList list{{{.index = 0,
+                 .name = "NVIDIA Test",
+                 .vram_bytes = 8 * kGiB,
+                 .vram_free = 6 * kGiB,
+                 .vram_overhead = 100 * kMiB,
+                 .problem = {}}},
+               {}};
+};
+
+TEST_F(DeviceChosen, TheGpuWhereItCanAndIsFaster) {
+  const DeviceChoice choice = choose();
+  EXPECT_EQ(choice.kind, DeviceKind::cuda);
+  EXPECT_EQ(choice.reason, "");
+}
+
+TEST_F(DeviceChosen, ADeviceThatWasAskedForIsKept) {
+  for (const DeviceKind kind : {DeviceKind::cpu, DeviceKind::sim, DeviceKind::cuda}) {
+    options.device.kind = kind;
+    EXPECT_EQ(choose().kind, kind);
+  }
+}
+
+TEST_F(DeviceChosen, WithoutAGpuTheCpuAndNoNews) {
+  list = {{}, "this machine has no NVIDIA driver"};
+  const DeviceChoice choice = choose();
+  EXPECT_EQ(choice.kind, DeviceKind::cpu);
+  EXPECT_FALSE(choice.has_gpu);
+  expect_parts(choice.reason, {"the CPU computes", "no NVIDIA driver"});
+  options.device.kind = DeviceKind::cuda;
+  expect_parts(error_of_choice(Errc::device), {"GPU 0", "no NVIDIA driver"});
+}
+
+TEST_F(DeviceChosen, OfSeveralTheOneThatWasAskedFor) {
+  list.gpus.push_back(list.gpus[0]);
+  list.gpus[0].problem = "GPU 0 (NVIDIA Test) is too old";
+  EXPECT_EQ(choose().kind, DeviceKind::cpu);
+  expect_parts(choose().reason, {"too old"});
+  EXPECT_TRUE(choose().has_gpu);
+  options.device.gpu = 1;
+  EXPECT_EQ(choose().kind, DeviceKind::cuda);
+  options.device.gpu = 2;
+  expect_parts(choose().reason, {"there is no GPU 2", "has 2, GPU 0 to 1"});
+  options.device.kind = DeviceKind::cuda;
+  expect_parts(error_of_choice(Errc::device), {"there is no GPU 2"});
+  list.gpus.pop_back();
+  expect_parts(error_of_choice(Errc::device), {"there is no GPU 2", "has 1, GPU 0"});
+}
+
+TEST_F(DeviceChosen, AGpuWithoutRoomIsRefusedWithTheNumbers) {
+  list.gpus[0].vram_free = 100 * kMiB + 1;
+  const DeviceChoice choice = choose();
+  EXPECT_EQ(choice.kind, DeviceKind::cpu);
+  expect_parts(choice.reason, {"GPU 0 (NVIDIA Test)", "of VRAM where 100 MiB are free"});
+  options.device.kind = DeviceKind::cuda;
+  expect_parts(error_of(Errc::out_of_memory, [&] { plan(); }),
+               {"GPU 0 (NVIDIA Test)", "of VRAM where 100 MiB are free", "--device cpu"});
+  list.gpus[0].vram_free = 6 * kGiB;
+  options.device.vram_bytes = 100 * kMiB;
+  expect_parts(error_of(Errc::out_of_memory, [&] { plan(); }), {"where 100 MiB are free"});
+}
+
+TEST_F(DeviceChosen, TheCpuWhereItIsPredictedToBeFaster) {
+  MachineRecord record = MachineRecord::of_this_machine();
+  MachineRates rates = unmeasured_rates();
+  rates.gpu_gbps = 0.001;
+  record.add(DeviceRates{"GPU 0 (NVIDIA Test)", 1, rates});
+  const DeviceChoice choice = choose_with(record);
+  EXPECT_EQ(choice.kind, DeviceKind::cpu);
+  expect_parts(choice.reason, {"predicted", "tokens/s, GPU 0 (NVIDIA Test) at"});
+  options.device.moe = ExpertPlace::gpu;  // a wish that the CPU cannot fulfil
+  EXPECT_EQ(choose_with(record).kind, DeviceKind::cuda);
+}
+
+TEST_F(DeviceChosen, TheCpuForWhatGpusCannotComputeYet) {
+  const auto expect_cpu = [&](const DeviceChoice& choice, const char* why) {
+    EXPECT_EQ(choice.kind, DeviceKind::cpu) << why;
+    expect_parts(choice.reason, {"GPUs cannot compute this yet", why});
+  };
+  expect_cpu(choose_for(OpenModel("qwen3moe", "F16")), "F16");
+  weights = WeightMemory::mapped;
+  expect_cpu(choose(), "--weights copied");
+  weights = WeightMemory::copied;
+  options.k_type = KvType::q8_0;
+  expect_cpu(choose(), "KV cache");
+  options.k_type = KvType::bf16;
+  expect_cpu(choose(), "different types");
+  options.v_type = KvType::bf16;
+  EXPECT_EQ(choose().kind, DeviceKind::cuda);
+  options.device.is_segmented = true;
+  expect_cpu(choose(), "--segmented");
+  options.device.kind = DeviceKind::cuda;
+  expect_parts(error_of_choice(Errc::unsupported_model), {"--segmented", "--device cpu"});
+}
+
+TEST_F(DeviceChosen, PromptsOfAGpuComeInNarrowSteps) {
+  options.device.kind = DeviceKind::cuda;
+  options.prefill_chunk = 512;
+  EXPECT_EQ(plan().plan().work.max_rows(), 16);
+  options.prefill_chunk = 3;
+  EXPECT_EQ(plan().plan().work.max_rows(), 3);
+}
+
+TEST_F(DeviceChosen, AllExpertsAreWithTheGpu) {
+  options.device.kind = DeviceKind::cuda;
+  EXPECT_EQ(plan().plan().mode, policy::Mode::all_resident);
+  options.device.moe = ExpertPlace::cache;
+  expect_parts(error_of(Errc::out_of_memory, [&] { plan(); }), {"--moe cache"});
+  options.device.moe = ExpertPlace::automatic;
+  options.device.n_gpu_layers = 1;
+  EXPECT_THROW(plan(), Error);
+}
+
+// A session without a GPU to find runs on the CPU, and says why to whoever asks.
+TEST_F(DeviceChosen, ASessionTakesWhatThereIs) {
+  if (!find_gpus().gpus.empty()) GTEST_SKIP() << "this machine has a GPU";
+  Session session(Model::load(model.path(), {.n_threads = 1}), options);
+  EXPECT_TRUE(session.append(std::vector<TokenId>{1, 2, 3}));
+  EXPECT_TRUE(session.placement().warnings.empty());
+  expect_parts(session.placement().reason, {"the CPU computes"});
+}
+
+}  // namespace
+}  // namespace sluice::engine::test
