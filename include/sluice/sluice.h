@@ -119,6 +119,10 @@ struct GenerateOptions {
   // Picks the next token by the scores of all of them; empty: the most probable.
   std::function<TokenId(std::span<const float> logits)> choose = {};
 
+  // Tokens that follow whatever the model thinks, to replay or to measure: the i-th new one is
+  // given[i], while there are any. `choose` is not asked for them.
+  std::span<const TokenId> given = {};
+
   PromptOptions prompt = {};
 };
 

@@ -53,7 +53,7 @@ struct LookupView {
   const std::byte* host = nullptr;    // the layer's slots in the host's memory, as the device finds
                                       // them (ExpertsView::slots); null: it cannot read them
   const float* link_share = nullptr;  // of the misses, what it reads there (base/miss_split.h)
-  LayerLogView log;
+  LayerLogView log;  // null: nobody wants to know, and all experts are in the table
 };
 
 // How the device tells of a layer that it has routed, and of what a later one would choose now; in

@@ -215,7 +215,10 @@ GenerateResult Session::generate(std::span<const TokenId> prompt, const Generate
 
   GenerateResult result;
   while (std::ssize(result.tokens) < options.n_tokens) {
-    const TokenId token = options.choose ? options.choose(text.last_logits()) : text.best_token();
+    const bool is_given = result.tokens.size() < options.given.size();
+    const TokenId token = is_given         ? options.given[result.tokens.size()]
+                          : options.choose ? options.choose(text.last_logits())
+                                           : text.best_token();
     if (std::ranges::find(options.end_tokens, token) != options.end_tokens.end()) {
       result.reason = StopReason::end_of_text;
       break;

@@ -96,10 +96,10 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   found_at_ = device_.now();
   layer_ = lookup.layer;
   has_shared_ = static_cast<bool>(experts.shared_gate);
-  log_ = lookup.log.counts;
+  log_ = lookup.log.counts ? lookup.log.counts : &unread_log_;
   n_live_ = std::min<int64_t>(*lookup.n_live, a.n_rows);
   if (lookup.part == 0) *log_ = {};
-  append_routing(routing, n_live_, lookup.log);
+  if (lookup.log.counts) append_routing(routing, n_live_, lookup.log);
   take_table({lookup.table, static_cast<size_t>(experts.gate.n_mats)});
   hits_.clear(), link_.clear(), misses_.clear();
   used_.assign(static_cast<size_t>(experts.gate.n_mats), 0);

@@ -88,6 +88,7 @@ class RamKernels {
 
   // Of the layer whose experts were found last.
   LayerLog* log_ = nullptr;
+  LayerLog unread_log_;  // where nobody wants one
   LayerId layer_;
   bool has_shared_ = false;
   int64_t n_live_ = 0;                   // rows

@@ -34,7 +34,7 @@ void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
                                    .staged = p_.staging.slots(),
                                    .host = p_.host.slots(layer),
                                    .link_share = p_.link_share,
-                                   .log = log_.view(layer)};
+                                   .log = p_.logs ? log_.view(layer) : backend::LayerLogView{}};
   p_.ops.find_experts(experts_of(p_, layer), lookup, a, routing);
 }
 

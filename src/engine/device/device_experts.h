@@ -36,6 +36,7 @@ struct ExpertParts {
   const float* link_share = nullptr;  // in the device's memory, as the next two
   const uint32_t* step = nullptr;     // its number
   const int32_t* n_live = nullptr;    // rows of it
+  bool logs = true;                   // else nobody reads what a whole step routed
 };
 
 class WholeExperts final : public model::ExpertRunner {

@@ -109,6 +109,8 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       copies_(device, *main_, *copy_stream_, slots_, host_, cache_, options.copies),
       worker_(model_, host_threads, mailbox_, options.misses),
       rows_(options.work.n_sequences, model_.rope()) {
+  CHECK(options.logs ||
+        std::ranges::all_of(options.cache.layers, [](const auto& l) { return l.pinned; }));
   sum_.layers.resize(model_.layers().size());
   make_host_part(host_threads);
   make_device_part();
@@ -161,7 +163,8 @@ void ExpertRuntime::make_device_part() {
                              .staging = *staging_,
                              .link_share = link_share_,
                              .step = block_.step(),
-                             .n_live = block_.n_live()});
+                             .n_live = block_.n_live(),
+                             .logs = options_.logs});
   whole_.emplace(*parts_, log_);
   segmented_.emplace(*parts_, *whole_);
   uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
@@ -396,6 +399,12 @@ std::span<const policy::Move> ExpertRuntime::learn(policy::Phase phase) {
   const auto n_rows = static_cast<size_t>(rows_.n_rows());
   sum_.n_steps += is_decode;
   sum_.n_tokens += is_decode ? rows_.n_rows() : 0;
+  if (!options_.logs) {  // every expert is where it stays
+    for (LayerStats& layer : sum_.layers) {
+      layer.n_hits += is_decode ? rows_.n_rows() * model_.config().n_experts_used : 0;
+    }
+    return {};
+  }
   cache_.begin_step(phase, static_cast<int>(n_rows));
   for (int i = n_host_layers(); i < model_.config().n_layers; ++i) {
     const LayerId layer(i);

@@ -37,6 +37,8 @@ struct ExpertRuntimeOptions {
   policy::CacheOptions cache;                                    // layers' slots as in `place`
   uint64_t hidden_bytes = std::numeric_limits<uint64_t>::max();  // as ExpertCache::end_step
   StepCut cut = StepCut::whole;
+  // What every step routed, layer by layer. A device with all experts (pinned) can do without.
+  bool logs = true;
   StagingOptions staging;
   double link_gbps = 0.0;  // as measured or described: to choose between link and CPU for a prompt
   double cpu_gbps = 0.0;

@@ -78,6 +78,32 @@ TEST(ExpertRuntime, AWorkerThatFailsIsNamedWithItsLayerAndItsReason) {
   expect_contains(error, "no more fuel");
 }
 
+// All experts are pinned: every pair is a hit, counted without a log.
+TEST(ExpertRuntime, WithoutALogItComputesTheSame) {
+  const OpenModel model("qwen2moe", "Q8_0");
+  const policy::ModelShape shape = model.shape();
+  std::vector<Logits> logits;
+  for (const bool logs : {true, false}) {
+    ExpertRuntimeOptions o = options_for(shape, {.share = 1.0, .logs = logs});
+    for (policy::CacheLayer& layer : o.cache.layers) layer.pinned = true;
+    backend::RamDevice device(Place{}.device);
+    RegisteredExperts experts(*model, device);
+    ThreadPool threads(1);
+    ExpertRuntime runtime(experts, shape, device, threads, o);
+    Logits& all = logits.emplace_back();
+    for (const TokenId token : text(12)) {
+      const StepRow row{token, {}, true};
+      runtime.step({&row, 1}, policy::Phase::decode, {[&](int64_t, std::span<const float> l) {
+                     all.insert(all.end(), l.begin(), l.end());
+                   }});
+    }
+    EXPECT_EQ(runtime.stats().total().n_hits,
+              int64_t{12} * (*model).config().n_layers * (*model).config().n_experts_used);
+    EXPECT_EQ(runtime.stats().n_tokens, 12);
+  }
+  expect_same_bits(logits[0], logits[1], "without a log");
+}
+
 TEST(ExpertRuntime, ADeviceThatIsTooSmallSaysSoAtTheStart) {
   const OpenModel model("qwen3moe", "Q8_0");
   Place place{.share = 1.0};

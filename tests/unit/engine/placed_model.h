@@ -28,6 +28,7 @@ struct Place {
   uint64_t stream_bytes = 0;  // 0: as priced
   const policy::RoutingProfile* profile = nullptr;
   RouteOverride reroute = {};
+  bool logs = true;
 };
 
 // Copies that are always in time, on a link that is always idle.
@@ -73,6 +74,7 @@ inline ExpertRuntimeOptions options_for(const policy::ModelShape& shape, const P
   o.misses = place.misses;
   o.profile = place.profile;
   o.reroute = place.reroute;
+  o.logs = place.logs;
   return o;
 }
 

@@ -130,6 +130,16 @@ TEST_F(SessionTest, LetsTheCallerChooseTokens) {
   EXPECT_EQ(got.tokens.front(), least(logits));
 }
 
+TEST_F(SessionTest, TakesTheTokensThatAreGivenAndThenGoesOnByItself) {
+  const std::vector<TokenId> prompt = {1, 2, 3}, given = {7, 8};
+  Session session(model), same(model);
+  const GenerateResult result = session.generate(prompt, {.n_tokens = 3, .given = given});
+  ASSERT_EQ(result.tokens.size(), 3u);
+  EXPECT_EQ(std::vector(result.tokens.begin(), result.tokens.begin() + 2), given);
+  const Logits logits = append(same, std::vector<TokenId>{1, 2, 3, 7, 8});
+  EXPECT_EQ(result.tokens[2], sampler::greedy(std::span(logits).last(261)));
+}
+
 TEST_F(SessionTest, TruncatingForgetsTheRest) {
   const std::vector<TokenId> a = random_tokens(20, 4), b = random_tokens(6, 5);
   Session session(model, {.n_ctx = 64});
