@@ -53,6 +53,10 @@ class Stream {
 
   virtual void record(Event& event) = 0;
   virtual void wait(const Event& event) = 0;  // what follows here begins after it
+  // What follows here begins when another stream has set the word to that value, or the host has
+  // written anything but 0 to *ended: then what the word stands for did not come. Both in mapped
+  // memory.
+  virtual void await(const uint64_t* word, uint64_t value, const uint64_t* ended) = 0;
 
   // What is asked of the stream between begin and end is not done but kept, operations of this
   // stream (device_ops.h) included; replay() does all of it, as one submission: between its parts

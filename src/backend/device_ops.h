@@ -71,6 +71,23 @@ struct ForeseeView {
   LayerNews* news = nullptr;
 };
 
+// The pairs of expert and row of a wide step's layer, in the device's memory, by expert.
+struct SortedPairs {
+  int n_used = 0;            // experts of a row
+  int32_t* first = nullptr;  // [n_experts + 1]: where an expert's begin
+  int32_t* slots = nullptr;  // [n_rows * n_used]: row * n_used + rank, ascending for each expert
+};
+
+// How the device sorts them, and tells the host of it in memory that both see.
+struct SortView {
+  LayerId layer;
+  const uint32_t* step = nullptr;  // [1]: its number
+  SortedPairs pairs;
+  LayerLogView log;
+  int32_t* n_pairs = nullptr;  // [n_experts]: of each
+  uint64_t* told = nullptr;    // request_number() of the layer, when all of it is written
+};
+
 // Of one stream of a device: every call enqueues, or is recorded. Views are kept by value; what
 // they point to outlives the work.
 class DeviceOps : public Ops {
@@ -90,13 +107,14 @@ class DeviceOps : public Ops {
   // and the mailbox names the layer.
   virtual void add_found(const RoutingView& routing, RowsView x) = 0;
 
-  // For steps too wide for that: what was routed, for the host to see. The rows of some pairs,
-  // whose experts stand in experts.table; and of the shared expert, where there is one. Then their
-  // sum.
-  virtual void log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) = 0;
-  virtual void compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
-                             const ExpertInputView& a) = 0;
-  virtual void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) = 0;
+  // For steps too wide for that. First the pairs are sorted; then come the rows of those whose
+  // experts stand in experts.table, as often as there is another table, and of the shared expert,
+  // where there is one; then their sum.
+  virtual void sort_pairs(const ExpertsView& experts, const SortView& sort,
+                          const RoutingView& routing, int64_t n_rows) = 0;
+  virtual void compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
+                              const ExpertInputView& a) = 0;
+  virtual void add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) = 0;
 };
 
 }  // namespace sluice::backend

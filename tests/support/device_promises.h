@@ -144,6 +144,37 @@ TYPED_TEST_P(DevicePromises, AWordTellsThatAllBeforeItIsDone) {
   this->stream->finish();
 }
 
+// The second stream's copy would bring zeros if it did not wait.
+TYPED_TEST_P(DevicePromises, AStreamAwaitsAWordThatAnotherSets) {
+  constexpr size_t kBytes = 1'000'000;
+  const auto other = this->device->make_stream("other");
+  const Buffer words = this->device->allocate(MemoryKind::mapped, 16);
+  std::fill_n(words.data(), 16, std::byte{0});
+  auto* const word = words.template as<uint64_t>();
+  const Buffer from = this->device->allocate(MemoryKind::device, kBytes);
+  const Buffer to = this->device->allocate(MemoryKind::device, kBytes);
+  for (uint64_t round = 1; round <= 20; ++round) {
+    other->await(word, round << 33, word + 1);
+    other->copy(to.data(), from.data(), kBytes);
+    this->stream->fill(from.data(), static_cast<std::byte>(round), kBytes);
+    this->stream->set(word, round << 33);
+    other->finish();
+    EXPECT_EQ(this->bytes_of(to), std::vector<std::byte>(kBytes, static_cast<std::byte>(round)));
+  }
+}
+
+TYPED_TEST_P(DevicePromises, AWaitForAWordEndsWhenTheHostSaysSo) {
+  const Buffer words = this->device->allocate(MemoryKind::mapped, 16);
+  std::fill_n(words.data(), 16, std::byte{0});
+  auto* const word = words.template as<uint64_t>();
+  const auto event = this->device->make_event();
+  this->stream->await(word, 7, word + 1);
+  this->stream->record(*event);
+  std::atomic_ref(word[1]).store(1, std::memory_order_release);
+  this->stream->finish();
+  EXPECT_TRUE(event->is_done());
+}
+
 // What varies is data that the work reads: a value that was kept would come again.
 TYPED_TEST_P(DevicePromises, ARecordingReadsItsDataAtEveryReplay) {
   const Buffer position = this->device->allocate(MemoryKind::mapped, 4);
@@ -329,7 +360,8 @@ TYPED_TEST_P(DevicePromises, CopiesFromRegisteredMemory) {
 REGISTER_TYPED_TEST_SUITE_P(
     DevicePromises, WorksInOrderWhileTheHostGoesOn, CopiesBytesAsTheyAreWhenItsTurnComes,
     CopiesMuchBetweenItsOwnPlacesAndTheHosts, FillsWithOneByte, KeepsTheBytesThatItWrites,
-    AWordTellsThatAllBeforeItIsDone, ARecordingReadsItsDataAtEveryReplay,
+    AWordTellsThatAllBeforeItIsDone, AStreamAwaitsAWordThatAnotherSets,
+    AWaitForAWordEndsWhenTheHostSaysSo, ARecordingReadsItsDataAtEveryReplay,
     ARecordingHoldsAllKindsOfWork, AFaultInARecordingEndsThatReplayAlone, WaitsForTheEventsOfOthers,
     AnEventIsNotDoneBeforeTheWorkAheadOfIt, AFaultEndsItsWorkIsToldOnceAndStopsNobodyElse,
     FinishesHoweverItsWorkIsPassedOver, AStreamEndsAfterItsWork, MemoryEndsWithNumbersAndComesBack,

@@ -201,16 +201,15 @@ void CudaOps::add_found(const RoutingView& routing, RowsView x) {
   enqueue([&](const Attended&) { add_list(routing, x); });
 }
 
-void CudaOps::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
-  enqueue([&](const Attended&) { log_experts(log_of(routing, n_rows, log), how_); });
-}
-
-void CudaOps::compute_pairs(const ExpertsView&, std::span<const ExpertPair>,
-                            const ExpertInputView&) {
+void CudaOps::sort_pairs(const ExpertsView&, const SortView&, const RoutingView&, int64_t) {
   enqueue([&](const Attended&) { missing("a prompt of more than 16 rows a step"); });
 }
 
-void CudaOps::add_pairs(const ExpertsView&, const RoutingView&, RowsView) {
+void CudaOps::compute_sorted(const ExpertsView&, const SortedPairs&, const ExpertInputView&) {
+  enqueue([&](const Attended&) { missing("a prompt of more than 16 rows a step"); });
+}
+
+void CudaOps::add_sorted(const ExpertsView&, const RoutingView&, RowsView) {
   enqueue([&](const Attended&) { missing("a prompt of more than 16 rows a step"); });
 }
 

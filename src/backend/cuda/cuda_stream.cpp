@@ -126,6 +126,12 @@ void CudaStream::wait(const Event& event) {
   });
 }
 
+void CudaStream::await(const uint64_t* word, uint64_t value, const uint64_t* ended) {
+  enqueue([&](cudaStream_t stream) {
+    await_word(word, value, ended, fault_word_.as<uint32_t>(), stream);
+  });
+}
+
 // Relaxed: what is not work of a stream (allocations) is done at once, as on any device.
 void CudaStream::begin_recording() {
   CHECK(!is_recording_);

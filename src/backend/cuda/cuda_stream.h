@@ -48,6 +48,7 @@ class CudaStream final : public Stream {
   void call(std::function<void()> work) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
+  void await(const uint64_t* word, uint64_t value, const uint64_t* ended) override;
   void begin_recording() override;
   std::unique_ptr<Recording> end_recording() override;
   void replay(const Recording& recording) override;

@@ -28,6 +28,24 @@ __global__ void set_word_kernel(uint64_t* word, uint64_t value, const uint32_t* 
 #endif
 }
 
+__device__ __forceinline__ uint64_t acquired(const uint64_t* word) {
+  uint64_t value = 0;
+#if __CUDA_ARCH__ >= 700
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+#endif
+  return value;
+}
+
+// One thread, which looks about four million times a second.
+__global__ void await_word_kernel(const uint64_t* word, uint64_t value, const uint64_t* ended,
+                                  const uint32_t* fault) {
+  while (acquired(word) != value && acquired(ended) == 0 && !has_failed(fault)) {
+#if __CUDA_ARCH__ >= 700
+    __nanosleep(250);
+#endif
+  }
+}
+
 __global__ void write_bytes_kernel(unsigned char* to, const __grid_constant__ Bytes bytes, int n,
                                    const uint32_t* fault) {
   if (has_failed(fault)) return;
@@ -38,6 +56,12 @@ __global__ void write_bytes_kernel(unsigned char* to, const __grid_constant__ By
 
 void set_word(uint64_t* word, uint64_t value, const uint32_t* fault, cudaStream_t stream) {
   set_word_kernel<<<1, 1, 0, stream>>>(word, value, fault);
+  CHECK_CUDA(cudaGetLastError());
+}
+
+void await_word(const uint64_t* word, uint64_t value, const uint64_t* ended, const uint32_t* fault,
+                cudaStream_t stream) {
+  await_word_kernel<<<1, 1, 0, stream>>>(word, value, ended, fault);
   CHECK_CUDA(cudaGetLastError());
 }
 

@@ -24,6 +24,10 @@ void set_word(uint64_t* word, uint64_t value, const uint32_t* fault, cudaStream_
 void write_bytes(std::byte* to, std::span<const std::byte> value, const uint32_t* fault,
                  cudaStream_t stream);
 
+// What follows waits until *word is value, or *ended or *fault is not 0.
+void await_word(const uint64_t* word, uint64_t value, const uint64_t* ended, const uint32_t* fault,
+                cudaStream_t stream);
+
 // Whether this build has code for the current device; what CUDA says if not.
 cudaError_t load_kernels();
 

@@ -42,8 +42,8 @@ void RamKernels::experts(const ExpertsView& experts, const ExpertInputView& a,
   for (int32_t slot = 0; slot < a.n_rows * routing.n_used; ++slot) {
     hits_.push_back({routing.experts[slot], slot / routing.n_used, slot});
   }
-  compute_pairs(experts, hits_, a);
-  add_pairs(experts, routing, x);
+  compute_hits(experts, a);
+  add_sorted(experts, routing, x);
 }
 
 // The experts' output, by slot.
@@ -146,9 +146,22 @@ void RamKernels::ask_host(uint64_t number, const ExpertInputView& a) {
   request_ = misses_.empty() || is_lost_ ? 0 : number;
 }
 
-void RamKernels::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
-  *log.counts = {};
-  append_routing(routing, n_rows, log);
+void RamKernels::sort_pairs(const ExpertsView& experts, const SortView& sort,
+                            const RoutingView& routing, int64_t n_rows) {
+  *sort.log.counts = {};
+  append_routing(routing, n_rows, sort.log);
+  const int64_t n_experts = experts.gate.n_mats;
+  const int64_t n_pairs = n_rows * routing.n_used;
+  std::fill_n(sort.n_pairs, n_experts, 0);
+  for (int64_t slot = 0; slot < n_pairs; ++slot) ++sort.n_pairs[routing.experts[slot]];
+  int32_t* const first = sort.pairs.first;
+  first[0] = 0;
+  for (int64_t e = 0; e < n_experts; ++e) first[e + 1] = first[e] + sort.n_pairs[e];
+  for (int64_t slot = n_pairs; slot-- > 0;) {  // each expert's from its end; `first` is whole again
+    sort.pairs.slots[--first[routing.experts[slot] + 1]] = static_cast<int32_t>(slot);
+  }
+  for (int64_t e = 0; e < n_experts; ++e) first[e + 1] = first[e] + sort.n_pairs[e];
+  device_.tell(sort.told, request_number(*sort.step, sort.layer));
 }
 
 void RamKernels::append_routing(const RoutingView& routing, int64_t n_rows,
@@ -196,12 +209,23 @@ void RamKernels::compute_found(const ExpertsView& experts, const ExpertInputView
   log_->stall_ns += nanoseconds(device_.now() - before);
 }
 
-void RamKernels::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
-                               const ExpertInputView& a) {
+void RamKernels::compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
+                                const ExpertInputView& a) {
+  hits_.clear();
+  for (int32_t e = 0; e < experts.gate.n_mats; ++e) {
+    if (!experts.table[e]) continue;
+    for (int32_t i = pairs.first[e]; i < pairs.first[e + 1]; ++i) {
+      hits_.push_back({e, pairs.slots[i] / pairs.n_used, pairs.slots[i]});
+    }
+  }
+  if (!hits_.empty() || experts.shared_gate) compute_hits(experts, a);
+}
+
+void RamKernels::compute_hits(const ExpertsView& experts, const ExpertInputView& a) {
   take_table({experts.table, static_cast<size_t>(experts.gate.n_mats)});
   ExpertsView taken = experts;
   taken.table = table_.data();
-  compute_own(taken, pairs, a);
+  compute_own(taken, hits_, a);
 }
 
 // As this can follow its addresses.
@@ -248,7 +272,7 @@ bool RamKernels::take_answer(int64_t n_cols) {
   return true;
 }
 
-void RamKernels::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
+void RamKernels::add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
   experts_.combine(routing, rows(x.n_rows * routing.n_used, x.n_cols),
                    static_cast<bool>(experts.shared_gate), x);
 }

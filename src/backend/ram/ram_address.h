@@ -28,7 +28,6 @@ T* host_address(T* p) {
 // The same for all addresses in a view. Numbers, and what the host made for the device's work
 // alone, are as they are.
 inline int64_t host_address(int64_t n) { return n; }
-inline std::span<const ExpertPair> host_address(std::span<const ExpertPair> v) { return v; }
 inline LayerLogView host_address(LayerLogView v) { return v; }
 
 template <typename View, typename... Members>
@@ -74,6 +73,12 @@ inline ExpertsView host_address(const ExpertsView& v) {
   return with_host_addresses(v, &ExpertsView::gate, &ExpertsView::up, &ExpertsView::down,
                              &ExpertsView::shared_gate, &ExpertsView::shared_up,
                              &ExpertsView::shared_down, &ExpertsView::table, &ExpertsView::slots);
+}
+inline SortedPairs host_address(SortedPairs v) {
+  return with_host_addresses(v, &SortedPairs::first, &SortedPairs::slots);
+}
+inline SortView host_address(const SortView& v) {
+  return with_host_addresses(v, &SortView::step, &SortView::pairs);
 }
 inline ForeseeView host_address(ForeseeView v) {
   return with_host_addresses(v, &ForeseeView::step);

@@ -53,16 +53,18 @@ class RamKernels {
                     const RoutingView& routing);
   void compute_found(const ExpertsView& experts, const ExpertInputView& a);
   void add_found(const RoutingView& routing, RowsView x);
-  void log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log);
-  void compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
-                     const ExpertInputView& a);
-  void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x);
+  void sort_pairs(const ExpertsView& experts, const SortView& sort, const RoutingView& routing,
+                  int64_t n_rows);
+  void compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
+                      const ExpertInputView& a);
+  void add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x);
 
  private:
   const std::byte* staged(const LookupView& lookup, int32_t expert) const;
   float* rows(int64_t n_slots, int64_t n_cols) const;
   void append_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log);
   void take_table(std::span<const std::byte* const> table);
+  void compute_hits(const ExpertsView& experts, const ExpertInputView& a);
   void compute_own(const ExpertsView& experts, std::span<const ExpertPair> pairs,
                    const ExpertInputView& a);
   void divide_misses(const ExpertsView& experts, float link_share);

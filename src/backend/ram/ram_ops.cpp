@@ -69,17 +69,18 @@ void RamOps::add_found(const RoutingView& routing, RowsView x) {
   enqueue(&RamKernels::add_found, routing, x);
 }
 
-void RamOps::log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
-  enqueue(&RamKernels::log_routing, routing, n_rows, log);
+void RamOps::sort_pairs(const ExpertsView& experts, const SortView& sort,
+                        const RoutingView& routing, int64_t n_rows) {
+  enqueue(&RamKernels::sort_pairs, experts, sort, routing, n_rows);
 }
 
-void RamOps::compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
-                           const ExpertInputView& a) {
-  enqueue(&RamKernels::compute_pairs, experts, pairs, a);
+void RamOps::compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
+                            const ExpertInputView& a) {
+  enqueue(&RamKernels::compute_sorted, experts, pairs, a);
 }
 
-void RamOps::add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
-  enqueue(&RamKernels::add_pairs, experts, routing, x);
+void RamOps::add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
+  enqueue(&RamKernels::add_sorted, experts, routing, x);
 }
 
 }  // namespace sluice::backend

@@ -35,10 +35,11 @@ class RamOps final : public DeviceOps {
                     const RoutingView& routing) override;
   void compute_found(const ExpertsView& experts, const ExpertInputView& a) override;
   void add_found(const RoutingView& routing, RowsView x) override;
-  void log_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) override;
-  void compute_pairs(const ExpertsView& experts, std::span<const ExpertPair> pairs,
-                     const ExpertInputView& a) override;
-  void add_pairs(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
+  void sort_pairs(const ExpertsView& experts, const SortView& sort, const RoutingView& routing,
+                  int64_t n_rows) override;
+  void compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
+                      const ExpertInputView& a) override;
+  void add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
 
  private:
   template <typename... Params, typename... Views>

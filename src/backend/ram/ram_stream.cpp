@@ -62,6 +62,11 @@ void RamDevice::Shared::set(uint64_t* word, uint64_t value, double seconds) {
   std::atomic_ref(*word).store(value, std::memory_order_release);
 }
 
+double RamDevice::Shared::set_at(const uint64_t* word) {
+  const std::lock_guard lock(mutex);
+  return words[word].seconds;
+}
+
 uint64_t RamDevice::Shared::read(const uint64_t* word) {
   const double reader = now();
   std::unique_lock lock(mutex);
@@ -83,15 +88,16 @@ double RamDevice::now() const { return shared_->now(); }
 void RamDevice::tell(uint64_t* word, uint64_t value) { shared_->set(word, value, now()); }
 
 bool RamDevice::await(const uint64_t* word, uint64_t value, const std::function<bool()>& gives_up) {
-  thread_local double seconds_here = 0.0;  // of a thread of the host
+  thread_local double seconds_here = 0.0;  // of a thread of the host, with this device
+  thread_local const Shared* device_here = nullptr;
   const std::atomic_ref told(*const_cast<uint64_t*>(word));
   for (Patience patience; told.load(std::memory_order_acquire) != value;) {
     if (gives_up()) return false;
     patience.wait();
   }
   if (shared_->options.clock == Clock::virtual_time) {
-    const std::lock_guard lock(shared_->mutex);
-    seconds_here = shared_->words[word].seconds;
+    if (std::exchange(device_here, shared_.get()) != shared_.get()) seconds_here = 0.0;
+    seconds_here = std::max(seconds_here, shared_->set_at(word));
     this_threads_seconds = &seconds_here;
   }
   return true;
@@ -300,12 +306,25 @@ void RamStream::wait(const Event& event) {
         /*runs_after_fault=*/true});
 }
 
+void RamStream::await(const uint64_t* word, uint64_t value, const uint64_t* ended) {
+  push({[this, word, value, ended] {
+    const auto now = [](const uint64_t* w) {
+      return std::atomic_ref(*const_cast<uint64_t*>(w)).load(std::memory_order_acquire);
+    };
+    for (Patience patience; now(word) != value; patience.wait()) {
+      if (now(ended) != 0) return;
+    }
+    seconds_ = std::max(seconds_, device_->set_at(word));
+  }});
+}
+
 bool RamStream::has_failed() const {
   const std::lock_guard lock(mutex_);
   return fault_ != nullptr;
 }
 
 void RamStream::finish() {
+  if (device_->options.on_finish) device_->options.on_finish(name_);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return n_queued_ == 0 && !is_busy_; });
   {

@@ -25,6 +25,7 @@ struct RamDevice::Shared {
   bool is_in(MemoryKind kind, std::span<const std::byte> bytes);
   void set(uint64_t* word, uint64_t value, double seconds);
   uint64_t read(const uint64_t* word);
+  double set_at(const uint64_t* word);  // when its newest value came
   // As the calling work's stream has reached it; to others, as far as the host has waited.
   double now();
 
@@ -90,6 +91,7 @@ class RamStream final : public Stream {
   void enqueue(Work work) { push({std::move(work)}); }
   void record(Event& event) override;
   void wait(const Event& event) override;
+  void await(const uint64_t* word, uint64_t value, const uint64_t* ended) override;
   bool has_failed() const override;
   void finish() override;
 

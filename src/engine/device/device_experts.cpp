@@ -62,107 +62,33 @@ void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,
   }
 }
 
-StreamedExperts::StreamedExperts(const ExpertParts& parts, backend::Device& device, RoutingLog& log,
-                                 SegmentedExperts& segmented, std::span<std::byte> buffers,
-                                 Prefers prefers)
-    : p_(parts),
-      log_(log),
-      segmented_(segmented),
-      half_bytes_(buffers.size() / 2),
-      prefers_(std::move(prefers)),
-      pairs_(static_cast<size_t>(parts.model.config().n_experts)) {
-  for (Half& half : halves_) {
-    half.data = buffers.data() + (&half - halves_) * static_cast<std::ptrdiff_t>(half_bytes_);
-    half.arrived = device.make_event();
-    half.is_free = device.make_event();
-  }
-}
-
 void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
                           const backend::RoutingView& routing, backend::RowsView x) {
-  p_.ops.log_routing(routing, a.n_rows, log_.view(layer));
-  p_.main.finish();
-  sort_pairs(layer, routing.n_used);
-  const backend::ExpertsView experts = experts_of(p_, layer);
-  const uint64_t slot_bytes = policy::slot_bytes(p_.slots.layout(layer).n_bytes);
-  int64_t n_pairs = 0;
-  for (const int32_t e : missing_) n_pairs += std::ssize(pairs_[static_cast<size_t>(e)]);
-  const uint64_t n_bytes = slot_bytes * missing_.size();
-  const auto in_half = static_cast<size_t>(half_bytes_ / slot_bytes);
-  const bool can_stream = p_.host.is_copyable(layer) && in_half > 0;
-  if (!missing_.empty() && !(can_stream && prefers_(n_bytes, n_pairs, layer))) {
+  if (!waves_.has(layer)) {
     segmented_.run(layer, a, routing, x);
     return;
   }
-  backend::LayerLog& counts = log_.layer(layer);
-  counts.n_hits = static_cast<int32_t>(a.n_rows * routing.n_used - n_pairs);
-  counts.n_staged = static_cast<int32_t>(n_pairs);
-  counts.link_bytes = n_bytes;
-
-  const size_t n_groups = missing_.empty() ? 0 : (missing_.size() - 1) / in_half + 1;
-  if (groups_.size() < n_groups + 1) groups_.resize(n_groups + 1);
-  Group& resident = groups_[0];
-  for (size_t g = 0; g < n_groups; ++g) {  // the first copies run while the residents are computed
-    const auto some = std::span(missing_).subspan(g * in_half);
-    stream_group(layer, some.first(std::min(in_half, some.size())), halves_[g % 2], groups_[g + 1]);
-    if (g == 0) submit(experts, resident, a, /*with_shared=*/true);
-    p_.main.wait(*halves_[g % 2].arrived);
-    submit(experts, groups_[g + 1], a, /*with_shared=*/false);
-    p_.main.record(*halves_[g % 2].is_free);
+  backend::ExpertsView experts = experts_of(p_, layer);
+  p_.ops.sort_pairs(experts,
+                    {.layer = layer,
+                     .step = p_.step,
+                     .pairs = pairs_,
+                     .log = log_.view(layer),
+                     .n_pairs = waves_.n_pairs(layer),
+                     .told = waves_.told(layer)},
+                    routing, a.n_rows);
+  experts.table = p_.slots.table(layer);
+  p_.ops.compute_sorted(experts, pairs_, a);
+  backend::ExpertsView arriving = experts;
+  arriving.shared_gate = {};  // computed already
+  for (int i = 0; i < waves_.n_waves(layer); ++i) {
+    const ExpertWaves::Wave wave = waves_.wave(layer, i);
+    arriving.table = wave.table;
+    p_.main.await(wave.arrived, wave.number, waves_.ended());
+    p_.ops.compute_sorted(arriving, pairs_, a);
+    p_.main.set(wave.freed, wave.number);
   }
-  if (n_groups == 0) submit(experts, resident, a, /*with_shared=*/true);
-  p_.ops.add_pairs(experts, routing, x);
-  streamed_bytes_ += n_bytes;
-}
-
-void StreamedExperts::sort_pairs(LayerId layer, int32_t n_used) {
-  for (auto& pairs : pairs_) pairs.clear();
-  int32_t slot = 0;
-  for (const RoutedExpert& routed : log_.routed(layer)) {
-    const int32_t e = routed.expert.value;
-    pairs_[static_cast<size_t>(e)].push_back({e, slot / n_used, slot});
-    ++slot;
-  }
-  if (groups_.empty()) groups_.resize(1);
-  Group& resident = groups_[0];
-  resident.table.assign(pairs_.size(), nullptr);
-  resident.pairs.clear();
-  missing_.clear();
-  for (size_t e = 0; e < pairs_.size(); ++e) {
-    if (pairs_[e].empty()) continue;
-    const auto expert = static_cast<int32_t>(e);
-    resident.table[e] = p_.slots.published({layer, ExpertId(expert)});
-    if (resident.table[e]) {
-      resident.pairs.insert(resident.pairs.end(), pairs_[e].begin(), pairs_[e].end());
-    } else {
-      missing_.push_back(expert);
-    }
-  }
-}
-
-void StreamedExperts::stream_group(LayerId layer, std::span<const int32_t> experts, Half& half,
-                                   Group& group) {
-  const backend::ExpertLayout& layout = p_.slots.layout(layer);
-  group.table.assign(pairs_.size(), nullptr);
-  group.pairs.clear();
-  p_.copies.wait(*half.is_free);
-  std::byte* next = half.data;
-  for (const int32_t e : experts) {
-    p_.host.copy({layer, ExpertId(e)}, layout, next, p_.copies);
-    const auto& pairs = pairs_[static_cast<size_t>(e)];
-    group.table[static_cast<size_t>(e)] = next;
-    group.pairs.insert(group.pairs.end(), pairs.begin(), pairs.end());
-    next += policy::slot_bytes(layout.n_bytes);
-  }
-  p_.copies.record(*half.arrived);
-}
-
-void StreamedExperts::submit(const backend::ExpertsView& experts, const Group& group,
-                             const backend::ExpertInputView& a, bool with_shared) {
-  backend::ExpertsView view = experts;
-  view.table = group.table.data();
-  if (!with_shared) view.shared_gate = {};
-  p_.ops.compute_pairs(view, group.pairs, a);
+  p_.ops.add_sorted(experts, routing, x);
 }
 
 }  // namespace sluice::engine

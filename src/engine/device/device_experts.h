@@ -3,22 +3,20 @@
 //   WholeExperts      the device's work itself: the whole step is one submission, and waits inside
 //   SegmentedExperts  the host, which submits a layer, waits for the CPU's rows, and submits the
 //                     rest: for devices that may not wait inside a submission, and as the reference
-//   StreamedExperts   the host, for steps of many rows: experts that are not resident come through
-//                     two buffers while the others are computed
+//   StreamedExperts   the device's work again, for steps of many rows: their pairs are sorted by
+//                     expert, and what is not resident comes in waves (expert_waves.h); layers
+//                     whose experts the CPU computes are segmented
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-
-#include <functional>
-#include <vector>
 
 #include "backend/device_ops.h"
 #include "backend/mailbox.h"
 #include "engine/device/expert_slots.h"
 #include "engine/device/expert_staging.h"
+#include "engine/device/expert_waves.h"
 #include "engine/device/host_experts.h"
 #include "engine/step/routing_log.h"
 #include "model/expert_runner.h"
-#include "policy/trace/routing.h"
 
 namespace sluice::engine {
 
@@ -69,43 +67,19 @@ class SegmentedExperts final : public model::ExpertRunner {
 
 class StreamedExperts final : public model::ExpertRunner {
  public:
-  // Whether so many bytes of experts, for so many pairs, come over the link rather than being
-  // computed by the CPU.
-  using Prefers = std::function<bool(uint64_t n_bytes, int64_t n_pairs, LayerId layer)>;
-
-  // `buffers`: two halves in one piece of device memory.
-  StreamedExperts(const ExpertParts& parts, backend::Device& device, RoutingLog& log,
-                  SegmentedExperts& segmented, std::span<std::byte> buffers, Prefers prefers);
+  // `pairs`: the device's memory for one layer's.
+  StreamedExperts(const ExpertParts& parts, RoutingLog& log, SegmentedExperts& segmented,
+                  ExpertWaves& waves, const backend::SortedPairs& pairs)
+      : p_(parts), log_(log), segmented_(segmented), waves_(waves), pairs_(pairs) {}
   void run(LayerId layer, const backend::ExpertInputView& a, const backend::RoutingView& routing,
            backend::RowsView x) override;
 
-  uint64_t streamed_bytes() const { return streamed_bytes_; }
-
  private:
-  struct Half {
-    std::byte* data = nullptr;
-    std::unique_ptr<backend::Event> arrived, is_free;
-  };
-  struct Group {  // experts that are computed together
-    std::vector<const std::byte*> table;
-    std::vector<backend::ExpertPair> pairs;
-  };
-
-  void sort_pairs(LayerId layer, int32_t n_used);
-  void submit(const backend::ExpertsView& experts, const Group& group,
-              const backend::ExpertInputView& a, bool with_shared);
-  void stream_group(LayerId layer, std::span<const int32_t> experts, Half& half, Group& group);
-
   const ExpertParts& p_;
   RoutingLog& log_;
   SegmentedExperts& segmented_;
-  uint64_t half_bytes_;
-  Half halves_[2];
-  Prefers prefers_;
-  std::vector<std::vector<backend::ExpertPair>> pairs_;  // by expert
-  std::vector<int32_t> missing_;
-  std::vector<Group> groups_;  // the first: what is resident
-  uint64_t streamed_bytes_ = 0;
+  ExpertWaves& waves_;
+  backend::SortedPairs pairs_;
 };
 
 }  // namespace sluice::engine

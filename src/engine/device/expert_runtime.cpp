@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "backend/cpu/host_memory.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/patience.h"
 #include "policy/plan/pricing_speed.h"
 
 namespace sluice::engine {
@@ -169,11 +171,21 @@ void ExpertRuntime::make_device_part() {
   segmented_.emplace(*parts_, *whole_);
   uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
   if (options_.stream_bytes > 0) n_stream = std::min(n_stream, options_.stream_bytes);
-  streamed_.emplace(*parts_, device_, log_, *segmented_,
-                    std::span(scratch_.take(n_stream), n_stream),
-                    [this](uint64_t n_bytes, int64_t n_pairs, LayerId layer) {
-                      return prefers_link(n_bytes, n_pairs, layer);
-                    });
+  waves_.emplace(device_, model_,
+                 ExpertWaves::Parts{*main_, *copy_stream_, slots_, host_, cache_, log_},
+                 std::span(scratch_.take(n_stream), n_stream));
+  streamed_.emplace(*parts_, log_, *segmented_, *waves_, make_pair_lists());
+}
+
+backend::SortedPairs ExpertRuntime::make_pair_lists() {
+  const auto take = [this](uint64_t n) {
+    return reinterpret_cast<int32_t*>(scratch_.take(n * sizeof(int32_t)));
+  };
+  const model::Config& c = model_.config();
+  return {
+      .n_used = c.n_experts_used,
+      .first = take(static_cast<uint64_t>(c.n_experts) + 1),
+      .slots = take(static_cast<uint64_t>(max_rows()) * static_cast<uint64_t>(c.n_experts_used))};
 }
 
 // A few at a time, so that a person sees them come.
@@ -251,6 +263,7 @@ void ExpertRuntime::run_step(const StepListener& listener) {
       // above.
     }
     staging_->end_step();
+    waves_->end_step();
     const std::string fault = worker_.end_step();
     mend_copies();
     if (fault.empty()) throw;
@@ -359,15 +372,21 @@ const backend::Recording& ExpertRuntime::recording() {
   return *recording;
 }
 
-// The host is ahead of the device by no more than a layer: its experts wait for the routing.
+// Segmented steps, and wide ones: of these all layers are enqueued before the first is done, but
+// for those whose experts the CPU computes.
 void ExpertRuntime::run_by_host(const StepListener& listener) {
   const bool is_narrow = rows_.n_rows() <= kNarrowRows;
+  if (!is_narrow) {
+    waves_->begin_step(log_.step(), LayerId(n_host_layers()), [this](LayerId layer, int n_missing) {
+      return prefers_link(layer, n_missing);
+    });
+  }
   model::Step step =
       begin_device_step(is_narrow ? static_cast<model::ExpertRunner&>(*segmented_) : *streamed_);
-  forward(step, listener.on_layer);
+  forward(step, is_narrow ? listener.on_layer : OnLayer{});
+  if (!is_narrow) tell_layers(listener.on_layer);
   finish_work();
-  // What was computed from experts that did not come is worth nothing.
-  if (!is_narrow && mend_copies()) throw Error(Errc::device, copies_.last_fault());
+  if (!is_narrow) end_waves();
   const std::span<const int32_t> wanted = rows_.logit_rows();
   for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
     const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
@@ -377,6 +396,26 @@ void ExpertRuntime::run_by_host(const StepListener& listener) {
     main_->finish();
     give_logits(some, listener);
   }
+}
+
+// As the device gets to them.
+void ExpertRuntime::tell_layers(const OnLayer& on_layer) const {
+  if (!on_layer) return;
+  const int n_layers = model_.config().n_layers;
+  for (int i = n_host_layers(); i < n_layers; ++i) {
+    const bool comes = waves_->has(LayerId(i));
+    for (Patience patience; comes && !waves_->is_routed(LayerId(i)); patience.wait()) {
+      if (main_->has_failed()) return;
+    }
+    on_layer(i + 1, n_layers);
+  }
+}
+
+// What was computed from experts that did not come is worth nothing.
+void ExpertRuntime::end_waves() {
+  waves_->end_step();
+  if (mend_copies()) throw Error(Errc::device, copies_.last_fault());
+  if (!waves_->fault().empty()) throw Error(Errc::device, waves_->fault());
 }
 
 // To where the host can read them, if anybody wants all of a row's: they are far more than the rest
@@ -418,11 +457,14 @@ std::span<const policy::Move> ExpertRuntime::learn(policy::Phase phase) {
   return cache_.end_step(options_.hidden_bytes);
 }
 
-// By what the link and the CPU would need for them.
-bool ExpertRuntime::prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const {
+// By what the link and the CPU would need for them, were the rows spread evenly over all experts.
+bool ExpertRuntime::prefers_link(LayerId layer, int n_missing) const {
   const policy::LayerShape& l = shape_.layers[static_cast<size_t>(layer.value)];
-  const auto bytes = static_cast<double>(n_bytes);
-  const double n_ops = 2.0 * static_cast<double>(l.expert_elems) * static_cast<double>(n_pairs);
+  const auto n_rows = static_cast<double>(rows_.n_rows());
+  const double share = static_cast<double>(shape_.n_experts_used) / l.n_experts;
+  const double bytes = static_cast<double>(policy::slot_bytes(l)) * n_missing *
+                       (1.0 - std::pow(1.0 - share, n_rows));
+  const double n_ops = 2.0 * static_cast<double>(l.expert_elems) * n_rows * share * n_missing;
   const double by_cpu = std::max(bytes / (options_.cpu_gbps * 1e9),
                                  n_ops / (host_threads_.n_threads() * policy::kCpuCoreOps));
   return bytes / (options_.link_gbps * 1e9) <= by_cpu;
@@ -443,7 +485,7 @@ ExpertStats ExpertRuntime::stats() const {
   ExpertStats stats = sum_;
   stats.n_copies = copies_.n_copies();
   stats.copied_bytes = copies_.copied_bytes();
-  stats.streamed_bytes = streamed_->streamed_bytes();
+  stats.streamed_bytes = waves_->copied_bytes();
   stats.n_failed_copies = copies_.n_failed();
   stats.n_prefetched = staging_->n_copies();
   const policy::PrefetchCounts& counts = staging_->counts();

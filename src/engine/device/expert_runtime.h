@@ -128,7 +128,10 @@ class ExpertRuntime final : public StepDriver {
   void end_step(policy::Phase phase);
   bool mend_copies();
   std::span<const policy::Move> learn(policy::Phase phase);
-  bool prefers_link(uint64_t n_bytes, int64_t n_pairs, LayerId layer) const;
+  bool prefers_link(LayerId layer, int n_missing) const;
+  void tell_layers(const OnLayer& on_layer) const;
+  void end_waves();
+  backend::SortedPairs make_pair_lists();
 
   const model::Model& model_;
   const policy::ModelShape& shape_;
@@ -163,6 +166,7 @@ class ExpertRuntime final : public StepDriver {
   std::optional<ExpertParts> parts_;
   std::optional<WholeExperts> whole_;
   std::optional<SegmentedExperts> segmented_;
+  std::optional<ExpertWaves> waves_;
   std::optional<StreamedExperts> streamed_;
   HostPart host_part_;
   StepRows rows_;

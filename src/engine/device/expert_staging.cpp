@@ -3,6 +3,7 @@
 #include "engine/device/expert_staging.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -98,18 +99,7 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   keys_.resize(n_slots, 0);
   is_under_way_.resize(n_slots, false);
   trust_.resize(static_cast<size_t>(n_used));
-  if (is_on()) thread_ = std::thread([this] { work(); });
-}
-
-ExpertStaging::~ExpertStaging() {
-  if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    is_over_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  if (is_on()) thread_.emplace([this] { work(); });
 }
 
 // Experts, weights and the shared expert's, of max_rows rows.
@@ -144,47 +134,29 @@ void ExpertStaging::foresee(backend::DeviceOps& ops, LayerId layer, const uint32
 
 void ExpertStaging::begin_step(uint32_t step, int64_t n_rows, LayerId first) {
   if (!is_on() || n_rows > max_rows_) return;
-  {
-    const std::lock_guard lock(mutex_);
-    step_ = step;
-    first_layer_ = first;
-    is_over_ = false;
-    in_step_ = true;
-  }
-  changed_.notify_all();
+  step_ = step;
+  first_layer_ = first;
+  thread_->begin();
 }
 
 // The thread still reads what was told.
 void ExpertStaging::end_step() {
   if (!is_on()) return;
-  {
-    std::unique_lock lock(mutex_);
-    is_over_ = true;
-    changed_.wait(lock, [&] { return !in_step_; });
-  }
+  thread_->end();
   finish_layer();
 }
 
 void ExpertStaging::work() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return in_step_ || stopping_; });
-    if (stopping_) return;
-    lock.unlock();
-    for (int i = first_layer_.value; i < model_.config().n_layers; ++i) {
-      backend::LayerNews& news = news_[static_cast<size_t>(i)];
-      const uint64_t number = backend::request_number(step_, LayerId(i));
-      if (!device_.await(&news.told, number, [this] { return is_over_.load(); })) break;
-      try {
-        if (!has_failed_) layer_routed(LayerId(i));
-      } catch (const std::exception&) {
-        has_failed_ = true;  // out of memory, say: steps go on without what comes ahead
-      }
-      std::atomic_ref(news.heard).store(number, std::memory_order_release);
+  for (int i = first_layer_.value; i < model_.config().n_layers; ++i) {
+    backend::LayerNews& news = news_[static_cast<size_t>(i)];
+    const uint64_t number = backend::request_number(step_, LayerId(i));
+    if (!device_.await(&news.told, number, [this] { return thread_->is_over(); })) return;
+    try {
+      if (!has_failed_) layer_routed(LayerId(i));
+    } catch (const std::exception&) {
+      has_failed_ = true;  // out of memory, say: steps go on without what comes ahead
     }
-    lock.lock();
-    in_step_ = false;
-    changed_.notify_all();
+    std::atomic_ref(news.heard).store(number, std::memory_order_release);
   }
 }
 

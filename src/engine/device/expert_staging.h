@@ -12,14 +12,12 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include <optional>
 #include <vector>
 
 #include "backend/device_ops.h"
 #include "engine/device/expert_copies.h"
+#include "engine/device/step_thread.h"
 #include "engine/step/routing_log.h"
 #include "policy/cache/prefetch.h"
 #include "policy/cache/waste_allowance.h"
@@ -48,7 +46,6 @@ class ExpertStaging {
   };
   ExpertStaging(backend::Device& device, const model::Model& device_model, DeviceBlock memory,
                 const Parts& parts, int max_rows, const StagingOptions& options);
-  ~ExpertStaging();
 
   std::span<const backend::StagedSlot> slots() const { return views_; }
   bool is_on() const { return n_ahead_ > 0; }
@@ -137,14 +134,9 @@ class ExpertStaging {
   uint32_t step_ = 0;
   int64_t n_copies_ = 0;
 
-  // The thread, which has all of the above while a step is under way.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  LayerId first_layer_;
+  LayerId first_layer_;  // of the step under way
   bool has_failed_ = false;
-  bool in_step_ = false, stopping_ = false;
-  std::atomic<bool> is_over_ = false;  // the device's work is done: nothing more will be told
-  std::thread thread_;                 // last; only where it is on
+  std::optional<StepThread> thread_;  // last; only where it is on. Has all of it during a step
 };
 
 }  // namespace sluice::engine

@@ -97,7 +97,8 @@ struct ChosenExperts {
   backend::ExpertsView experts;
   LayerId layer;
   std::vector<backend::ExpertPair> pairs;
-  std::vector<const std::byte*> table;  // where they stand on the device
+  backend::SortedPairs sorted = {};  // the same, on the device
+  backend::Buffer lists = {};        // mapped: of those, and where the experts stand
 
   uint64_t n_bytes() const { return pairs.size() * backend::ExpertLayout(experts).n_bytes; }
 };
@@ -124,6 +125,7 @@ class Calibration {
   }
   void measure_both(CopyRing& ring, backend::Stream& stream);
   void copy_to_device(const backend::ExpertInputView& to, backend::Stream& stream) const;
+  std::span<const std::byte*> make_lists(ChosenExperts& choice);
   std::vector<ChosenExperts> copy_experts(std::byte* room, uint64_t n_bytes,
                                           backend::Stream& stream);
 
@@ -165,7 +167,7 @@ Calibration::Calibration(const model::Model& model, backend::Device& device, Thr
 ChosenExperts Calibration::choose(int n_experts) {
   if (layer_ == model_.config().n_layers) layer_ = 0, text_.next_token();
   const model::Layer& layer = model_.layers()[static_cast<size_t>(layer_++)];
-  ChosenExperts choice{layer.experts, layer.id, {}, {}};
+  ChosenExperts choice{.experts = layer.experts, .layer = layer.id, .pairs = {}};
   choice.experts.shared_gate = {};
   for (const int32_t e : text_.experts(layer.id).first(static_cast<size_t>(n_experts))) {
     choice.pairs.push_back({e, 0, static_cast<int32_t>(choice.pairs.size())});
@@ -243,6 +245,28 @@ void Calibration::copy_to_device(const backend::ExpertInputView& to,
   copy(to.y, input_.y, to.n_cols / 32);
 }
 
+// One row's pairs, sorted; and its table, to be filled in.
+std::span<const std::byte*> Calibration::make_lists(ChosenExperts& choice) {
+  const auto n_experts = static_cast<size_t>(choice.experts.gate.n_mats);
+  const size_t n_table = n_experts * sizeof(std::byte*);
+  const size_t n_lists = (n_experts + 1 + choice.pairs.size()) * sizeof(int32_t);
+  choice.lists = device_.allocate(MemoryKind::mapped, n_table + n_lists);
+  const std::span table(choice.lists.as<const std::byte*>(), n_experts);
+  std::ranges::fill(table, nullptr);
+  auto* const first = reinterpret_cast<int32_t*>(choice.lists.data() + n_table);
+  choice.sorted = {n_used_, first, first + n_experts + 1};
+  std::vector<backend::ExpertPair> pairs = choice.pairs;
+  std::ranges::sort(pairs, {}, &backend::ExpertPair::expert);
+  int32_t n = 0;
+  for (int32_t e = 0; e <= static_cast<int32_t>(n_experts); ++e) {
+    first[e] = n;
+    for (; n < std::ssize(pairs) && pairs[static_cast<size_t>(n)].expert == e; ++n) {
+      choice.sorted.slots[n] = pairs[static_cast<size_t>(n)].slot;
+    }
+  }
+  return table;
+}
+
 // A few choices, as there is room for them; where there is room for none, a part of one.
 std::vector<ChosenExperts> Calibration::copy_experts(std::byte* room, uint64_t n_bytes,
                                                      backend::Stream& stream) {
@@ -253,14 +277,14 @@ std::vector<ChosenExperts> Calibration::copy_experts(std::byte* room, uint64_t n
     const uint64_t n_fitting = std::min(n_bytes / slot_bytes, choice.pairs.size());
     if (n_fitting == 0 || (n_fitting < choice.pairs.size() && !all.empty())) break;
     choice.pairs.resize(n_fitting);
-    choice.table.resize(static_cast<size_t>(choice.experts.gate.n_mats));
+    const std::span<const std::byte*> table = make_lists(choice);
     for (const backend::ExpertPair& pair : choice.pairs) {
       copy_expert(choice.experts, pair.expert, room, stream);
-      choice.table[static_cast<size_t>(pair.expert)] = room;
+      table[static_cast<size_t>(pair.expert)] = room;
       room += slot_bytes;
       n_bytes -= slot_bytes;
     }
-    choice.experts.table = choice.table.data();
+    choice.experts.table = table.data();
     all.push_back(std::move(choice));
   }
   return all;
@@ -300,7 +324,7 @@ void Calibration::measure_device() {
   repeat_for(share / 2, [&] {
     const double seconds = seconds_of([&] {
       for (const ChosenExperts& choice : choices) {
-        ops->compute_pairs(choice.experts, choice.pairs, input);
+        ops->compute_sorted(choice.experts, choice.sorted, input);
       }
       stream->finish();
     });

@@ -126,6 +126,14 @@ uint64_t stream_bytes(const ModelShape& model) {
   return most;
 }
 
+uint64_t pair_list_bytes(const ModelShape& model, int n_rows) {
+  int n_experts = 0;
+  for (const LayerShape& layer : model.layers) n_experts = std::max(n_experts, layer.n_experts);
+  if (n_experts == 0) return 0;
+  return round_up(product({n_experts + 1, 4}), kTensorAlignment) +
+         round_up(product({n_rows, model.n_experts_used, 4}), kTensorAlignment);
+}
+
 uint64_t table_bytes(const ModelShape& model) {
   int n_experts = 0;
   for (const LayerShape& layer : model.layers) n_experts = std::max(n_experts, layer.n_experts);
@@ -182,7 +190,7 @@ Price price(const ModelShape& model, const Workload& work, const Placement& plac
     out.vram.tables = table_bytes(model);
     out.vram.staging = host_experts ? staging_bytes(model) : 0;
     out.vram.scratch = trunk_scratch + expert_scratch + step_block_bytes(model, work) +
-                       (host_experts ? stream_bytes(model) : 0);
+                       pair_list_bytes(model, n_rows) + (host_experts ? stream_bytes(model) : 0);
   }
   if (n_cpu_layers > 0) out.host.scratch += trunk_scratch;
   if (host_experts) out.host.scratch += expert_scratch;

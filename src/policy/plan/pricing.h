@@ -147,6 +147,9 @@ uint64_t expert_row_bytes(const ModelShape& model, int n_rows);  // of it: the e
 // Two buffers, through which a prompt's experts stream that are not resident.
 uint64_t stream_bytes(const ModelShape& model);
 
+// A wide step's pairs of row and expert, sorted by expert: where each expert's begin, and they.
+uint64_t pair_list_bytes(const ModelShape& model, int n_rows);
+
 // The residency table, an address for each expert of each layer; with it the parameters of a step
 // and a word for each staging slot. 0 without experts.
 uint64_t table_bytes(const ModelShape& model);

@@ -134,8 +134,8 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(gpu.vram.cuda, 512u * kMiB);
   EXPECT_EQ(gpu.vram.tables, 128u + 64 + 64);  // addresses of 2 layers x 8, parameters, 8 words
   EXPECT_EQ(gpu.vram.staging, 8u * 70'144);
-  EXPECT_EQ(gpu.vram.scratch,
-            trunk_scratch + expert_scratch + step_block_bytes(m, work) + stream_bytes(m));
+  EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + step_block_bytes(m, work) +
+                                  pair_list_bytes(m, work.max_rows()) + stream_bytes(m));
   EXPECT_EQ(gpu.host.experts, 8u * 70'144);  // a victim is dropped, so the host keeps all
   EXPECT_EQ(gpu.host.embedding, 7000u);
   EXPECT_EQ(gpu.host.scratch, expert_scratch);
@@ -164,8 +164,8 @@ TEST(Pricing, NeedsNoHostCopyAndNoStreamingOfExpertsThatAreAllInVram) {
   const Workload work{.n_ctx = 64};
   const Price p = price(m, work, {2, {0, 8}});
   EXPECT_EQ(p.host.total(), 7000u);
-  EXPECT_EQ(p.vram.scratch,
-            trunk_scratch_bytes(m, 512) + expert_scratch_bytes(m, 512) + step_block_bytes(m, work));
+  EXPECT_EQ(p.vram.scratch, trunk_scratch_bytes(m, 512) + expert_scratch_bytes(m, 512) +
+                                step_block_bytes(m, work) + pair_list_bytes(m, 512));
   EXPECT_EQ(p.vram.staging, 0u);
   EXPECT_EQ(p.vram.tables, table_bytes(m));  // work finds experts by it wherever they are
 }

@@ -1,0 +1,142 @@
+// Prompts of which the device lacks experts: nobody waits between the first and the last layer, the
+// link is never idle while it is what there is to wait for, and what is copied is what is used.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "unit/engine/placed_model.h"
+
+namespace sluice::engine::test {
+namespace {
+
+using backend::Clock;
+using backend::LinkUse;
+
+constexpr int kPrompt = 2048;
+constexpr int kLayers = 8;
+
+OpenModel deep_model() {
+  model_file::SynthOptions options = model::test::tiny_options("qwen3moe", "Q4_K_M");
+  options.config.n_layers = kLayers;
+  options.config.n_experts = 32;
+  options.config.n_ctx_train = 4096;
+  return OpenModel(options);
+}
+
+// A prompt on the virtual clock, and what was seen of it.
+struct Prompt {
+  double seconds = 0.0;       // that it took
+  double link_seconds = 0.0;  // of it, in which the link was busy
+  uint64_t streamed_bytes = 0;
+  std::map<std::string, int> n_waits;  // of the host, by stream
+};
+
+struct PromptPlace {
+  double link_gbps = 1.0;
+  double device_gbps = 1e3;
+  double share = 0.25;        // of the experts that the device holds
+  uint64_t stream_bytes = 0;  // as Place
+  int n_rows = kPrompt;
+  RouteOverride reroute = {};
+};
+
+Prompt run_prompt(const OpenModel& model, const PromptPlace& options) {
+  Prompt prompt;
+  Place place{.share = options.share,
+              .n_ctx = options.n_rows,
+              .max_rows = options.n_rows,
+              .stream_bytes = options.stream_bytes,
+              .reroute = options.reroute};
+  bool is_watched = false;  // not what is loaded at the start
+  place.device.clock = Clock::virtual_time;
+  place.device.link_gbps = options.link_gbps;
+  place.device.delay_us = 0.0;
+  place.device.device_gbps = options.device_gbps;
+  place.device.layer_us = 0.0;
+  place.device.cpu_gbps = 1e-3;  // so that the link is preferred
+  place.device.on_link_use = [&](const LinkUse& use) {
+    if (is_watched) prompt.link_seconds += use.ends_at - use.begins_at;
+  };
+  place.device.on_finish = [&](const std::string& stream) {
+    if (is_watched) ++prompt.n_waits[stream];
+  };
+  Placed placed(model, place);
+  std::vector<StepRow> rows;
+  for (const TokenId token : random_tokens(static_cast<size_t>(options.n_rows), 7)) {
+    rows.push_back({token, {}, false});
+  }
+  rows.back().wants_logits = true;
+  const double before = placed.runtime.seconds();
+  is_watched = true;
+  placed.runtime.step(rows, policy::Phase::prefill, {[](int64_t, std::span<const float>) {}});
+  is_watched = false;
+  prompt.seconds = placed.runtime.seconds() - before;
+  prompt.streamed_bytes = placed.runtime.stats().streamed_bytes;
+  return prompt;
+}
+
+// Of one expert: in the first layer, and in all of them together.
+uint64_t slot_bytes(const OpenModel& model) {
+  return policy::slot_bytes(model.shape().layers.front());
+}
+uint64_t slots_bytes(const OpenModel& model) {
+  uint64_t sum = 0;
+  for (const policy::LayerShape& layer : model.shape().layers) sum += policy::slot_bytes(layer);
+  return sum;
+}
+
+// One wait for the layers, and one for the logits; as many for eight layers as for one.
+TEST(PromptWaves, TheHostWaitsForNothingBetweenTheFirstAndTheLastLayer) {
+  const OpenModel model = deep_model();
+  const Prompt prompt = run_prompt(model, {});
+  EXPECT_EQ(prompt.n_waits, (std::map<std::string, int>{{"main", 2}}));
+  EXPECT_GT(prompt.streamed_bytes, 20 * slots_bytes(model)) << "24 of 32 are missing";
+}
+
+// The device's own work takes 30 to 60 % of the time that the copies do. Were they made layer by
+// layer, when it is known what was routed, the link would be idle for that long.
+TEST(PromptWaves, TheLinkIsBusyForNineTenthsOfTheTimeWhereItIsTheBound) {
+  const OpenModel model = deep_model();
+  const auto expect_busy = [&](PromptPlace place) {
+    PromptPlace alone = place;
+    alone.link_gbps = 1e6;
+    const double own = run_prompt(model, alone).seconds;
+    place.link_gbps = 1.0;
+    place.link_gbps = run_prompt(model, place).link_seconds * 0.45 / own;
+    const Prompt prompt = run_prompt(model, place);
+    EXPECT_GT(own, 0.3 * prompt.link_seconds);
+    EXPECT_LT(own, 0.6 * prompt.link_seconds);
+    EXPECT_GT(prompt.link_seconds, 0.9 * prompt.seconds) << place.stream_bytes;
+  };
+  expect_busy({});
+  expect_busy({.share = 0.0});
+  expect_busy({.stream_bytes = 2 * 8 * slot_bytes(model)});
+}
+
+// Only what is used crosses, however much is missing: nothing is guessed of rows that use few.
+TEST(PromptWaves, OnlyWhatIsRoutedIsCopied) {
+  const OpenModel model = deep_model();
+  constexpr int kUsed = 6;
+  const RouteOverride few = [](LayerId, int64_t row, std::span<int32_t> experts) {
+    for (size_t i = 0; i < experts.size(); ++i) {
+      experts[i] = static_cast<int32_t>((static_cast<size_t>(row) + i) % kUsed);
+    }
+  };
+  const Prompt prompt = run_prompt(model, {.share = 0.0, .n_rows = 40, .reroute = few});
+  EXPECT_EQ(prompt.streamed_bytes, kUsed * slots_bytes(model));
+}
+
+TEST(PromptWaves, TwoRunsInVirtualTimeTakeTheSameTime) {
+  const OpenModel model = deep_model();
+  const PromptPlace place{.stream_bytes = 6 * slot_bytes(model), .n_rows = 100};
+  const Prompt first = run_prompt(model, place);
+  for (int i = 0; i < 5; ++i) {
+    const Prompt again = run_prompt(model, place);
+    EXPECT_EQ(again.seconds, first.seconds);
+    EXPECT_EQ(again.streamed_bytes, first.streamed_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::engine::test
