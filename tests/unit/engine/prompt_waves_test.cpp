@@ -14,11 +14,11 @@ using backend::Clock;
 using backend::LinkUse;
 
 constexpr int kPrompt = 2048;
-constexpr int kLayers = 8;
+constexpr int kDeepLayers = 8;
 
 OpenModel deep_model() {
   model_file::SynthOptions options = model::test::tiny_options("qwen3moe", "Q4_K_M");
-  options.config.n_layers = kLayers;
+  options.config.n_layers = kDeepLayers;
   options.config.n_experts = 32;
   options.config.n_ctx_train = 4096;
   return OpenModel(options);
@@ -77,10 +77,10 @@ Prompt run_prompt(const OpenModel& model, const PromptPlace& options) {
 }
 
 // Of one expert: in the first layer, and in all of them together.
-uint64_t slot_bytes(const OpenModel& model) {
+uint64_t first_slot_bytes(const OpenModel& model) {
   return policy::slot_bytes(model.shape().layers.front());
 }
-uint64_t slots_bytes(const OpenModel& model) {
+uint64_t all_slot_bytes(const OpenModel& model) {
   uint64_t sum = 0;
   for (const policy::LayerShape& layer : model.shape().layers) sum += policy::slot_bytes(layer);
   return sum;
@@ -91,7 +91,7 @@ TEST(PromptWaves, TheHostWaitsForNothingBetweenTheFirstAndTheLastLayer) {
   const OpenModel model = deep_model();
   const Prompt prompt = run_prompt(model, {});
   EXPECT_EQ(prompt.n_waits, (std::map<std::string, int>{{"main", 2}}));
-  EXPECT_GT(prompt.streamed_bytes, 20 * slots_bytes(model)) << "24 of 32 are missing";
+  EXPECT_GT(prompt.streamed_bytes, 20 * all_slot_bytes(model)) << "24 of 32 are missing";
 }
 
 // The device's own work takes 30 to 60 % of the time that the copies do. Were they made layer by
@@ -111,25 +111,25 @@ TEST(PromptWaves, TheLinkIsBusyForNineTenthsOfTheTimeWhereItIsTheBound) {
   };
   expect_busy({});
   expect_busy({.share = 0.0});
-  expect_busy({.stream_bytes = 2 * 8 * slot_bytes(model)});
+  expect_busy({.stream_bytes = 2 * 8 * first_slot_bytes(model)});
 }
 
 // Only what is used crosses, however much is missing: nothing is guessed of rows that use few.
 TEST(PromptWaves, OnlyWhatIsRoutedIsCopied) {
   const OpenModel model = deep_model();
-  constexpr int kUsed = 6;
+  constexpr int kRouted = 6;
   const RouteOverride few = [](LayerId, int64_t row, std::span<int32_t> experts) {
     for (size_t i = 0; i < experts.size(); ++i) {
-      experts[i] = static_cast<int32_t>((static_cast<size_t>(row) + i) % kUsed);
+      experts[i] = static_cast<int32_t>((static_cast<size_t>(row) + i) % kRouted);
     }
   };
   const Prompt prompt = run_prompt(model, {.share = 0.0, .n_rows = 40, .reroute = few});
-  EXPECT_EQ(prompt.streamed_bytes, kUsed * slots_bytes(model));
+  EXPECT_EQ(prompt.streamed_bytes, kRouted * all_slot_bytes(model));
 }
 
 TEST(PromptWaves, TwoRunsInVirtualTimeTakeTheSameTime) {
   const OpenModel model = deep_model();
-  const PromptPlace place{.stream_bytes = 6 * slot_bytes(model), .n_rows = 100};
+  const PromptPlace place{.stream_bytes = 6 * first_slot_bytes(model), .n_rows = 100};
   const Prompt first = run_prompt(model, place);
   for (int i = 0; i < 5; ++i) {
     const Prompt again = run_prompt(model, place);
