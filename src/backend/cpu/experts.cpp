@@ -10,6 +10,12 @@
 #include "quant/swiglu.h"
 
 namespace sluice::backend::cpu {
+namespace {
+
+constexpr int64_t kMostGateUpRows = 256;  // at a time
+constexpr int64_t kMostReservedRows = 16;
+
+}  // namespace
 
 void Experts::Rows::reserve(int64_t n_slots, int64_t n_cols, const WeightView& down) {
   inputs.reserve(n_batched, n_cols);
@@ -18,6 +24,43 @@ void Experts::Rows::reserve(int64_t n_slots, int64_t n_cols, const WeightView& d
   } else {
     quantized.reserve(n_batched, down.n_cols);
   }
+}
+
+void Experts::reserve_groups(int64_t n_groups, int64_t n_rows) {
+  if (std::ssize(groups_) < n_groups) groups_.resize(static_cast<size_t>(n_groups));
+  const auto n = static_cast<size_t>(n_rows);
+  const auto n_batches = static_cast<size_t>(RowBatch{0, n_rows}.n_groups());
+  for (Group& group : groups_) {
+    group.tokens.reserve(n);
+    group.slots.reserve(n);
+    for (InputRows* rows : {&group.inputs, &group.hidden}) {
+      rows->f32.reserve(n);
+      rows->q8.reserve(n_batches);
+    }
+  }
+}
+
+void Experts::reserve(const ExpertsView& experts, int64_t n_rows, int n_used) {
+  n_rows = std::min(n_rows, kMostReservedRows);
+  const int64_t n_pairs = n_rows * n_used;
+  int64_t& n_reserved = n_reserved_[quant::is_float(experts.down.type) ? 1 : 0];
+  if (n_pairs <= n_reserved) return;
+  n_reserved = n_pairs;
+  const int64_t n_cols = experts.gate.n_cols;
+  const int64_t n_groups = std::min(experts.gate.n_mats, n_pairs) + 1;  // the shared one
+  reserve_groups(n_groups, n_rows);
+  group_of_expert_.reserve(static_cast<size_t>(experts.gate.n_mats));
+  routed_.n_batched = n_pairs + n_groups * (kInputsTogether - 1);
+  routed_.reserve(n_pairs, n_cols, experts.down);
+  if (experts.shared_gate) {
+    shared_.n_batched = RowBatch{0, n_rows}.end();
+    shared_.reserve(n_rows, n_cols, experts.shared_down);
+    shared_out_.get(n_rows * n_cols);
+  }
+  const int64_t widest = std::max({experts.gate.n_rows, experts.shared_gate.n_rows, n_cols});
+  pieces_.reserve(static_cast<size_t>(n_groups * (widest / rows_per_piece(1) + 1)));
+  for (Scratch<float>& scratch : threads_) scratch.get(2 * n_rows * kMostGateUpRows);
+  input_sums_.reserve(n_rows, n_cols);
 }
 
 Experts::Group& Experts::add_group(const ExpertMatrices& expert, Rows& rows) {
@@ -125,11 +168,11 @@ void Experts::set_inputs(const ExpertInputView& a) {
 // the CPU fetches ahead, so with few inputs pieces are as large as leaves every thread four: 22
 // GB/s become 27 on a Zen 4 core.
 int64_t Experts::gate_up_rows(const Group& group) const {
-  constexpr int64_t kPerThread = 4, kMost = 256;
+  constexpr int64_t kPerThread = 4;
   const int64_t least = rows_per_piece(group.n_pairs());
   if (least > rows_per_piece(1)) return least;
   const int64_t share = n_groups_ * group.gate.n_rows / (kPerThread * pool_.n_threads());
-  return std::clamp(share / 32 * 32, least, kMost);
+  return std::clamp(share / 32 * 32, least, kMostGateUpRows);
 }
 
 void Experts::add_pieces(int64_t group, int64_t n_rows, int64_t step) {
@@ -215,6 +258,7 @@ void Experts::combine(const RoutingView& routing, const float* rows, bool has_sh
 void Experts::run(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
                   RowsView x) {
   const auto n_slots = static_cast<int32_t>(a.n_rows * routing.n_used);
+  reserve(experts, a.n_rows, routing.n_used);
   pairs_.clear();
   for (int32_t slot = 0; slot < n_slots; ++slot) {
     pairs_.push_back({routing.experts[slot], slot / routing.n_used, slot});

@@ -23,6 +23,10 @@ class Experts {
   void run(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
            RowsView x);
 
+  // Asks at once for what steps of up to so many rows take, whatever they choose; but of wide ones
+  // no more than of 16 rows: these ask as they go, and mostly for less.
+  void reserve(const ExpertsView& experts, int64_t n_rows, int n_used);
+
   // Its two halves, for experts that are computed in several places. First the rows of some pairs,
   // into rows [slot] of `out`, which may be of other memory than ours, and the shared expert's,
   // where there is one; then their sum: x[r] += the sum over the row's n_used slots of `rows`, and
@@ -61,6 +65,7 @@ class Experts {
     int64_t group, first, n_rows;
   };
 
+  void reserve_groups(int64_t n_groups, int64_t n_rows);
   void make_groups(const ExpertsView& experts, std::span<const ExpertPair> pairs, int64_t n_rows);
   Group& add_group(const ExpertMatrices& expert, Rows& rows);
   void place_groups(const ExpertsView& experts, const ExpertInputView& a, int64_t n_slots);
@@ -86,6 +91,7 @@ class Experts {
   std::vector<ExpertPair> pairs_;
   Scratch<float> routed_out_, shared_out_;
   RowSums input_sums_;
+  int64_t n_reserved_[2] = {};  // pairs; of experts whose hidden rows are int8, and float
 };
 
 }  // namespace sluice::backend::cpu

@@ -98,6 +98,7 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   has_shared_ = static_cast<bool>(experts.shared_gate);
   log_ = lookup.log.counts ? lookup.log.counts : &unread_log_;
   n_live_ = std::min<int64_t>(*lookup.n_live, a.n_rows);
+  reserve(experts, a.n_rows, routing.n_used);
   if (lookup.part == 0) *log_ = {};
   if (lookup.log.counts) append_routing(routing, n_live_, lookup.log);
   take_table({lookup.table, static_cast<size_t>(experts.gate.n_mats)});
@@ -139,6 +140,14 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   answered_by_ +=
       machine_.handshake_us * kMicro + work +
       machine_.copy_interference * (static_cast<double>(link_bytes) + copies) / cpu_rate;
+}
+
+// Whatever is found where.
+void RamKernels::reserve(const ExpertsView& experts, int64_t n_rows, int n_used) {
+  experts_.reserve(experts, n_rows, n_used);
+  for (auto* pairs : {&hits_, &link_, &misses_}) {
+    pairs->reserve(static_cast<size_t>(n_rows * n_used));
+  }
 }
 
 void RamKernels::ask_host(uint64_t number, const ExpertInputView& a) {

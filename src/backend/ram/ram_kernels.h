@@ -62,6 +62,7 @@ class RamKernels {
  private:
   const std::byte* staged(const LookupView& lookup, int32_t expert) const;
   float* rows(int64_t n_slots, int64_t n_cols) const;
+  void reserve(const ExpertsView& experts, int64_t n_rows, int n_used);
   void append_routing(const RoutingView& routing, int64_t n_rows, const LayerLogView& log);
   void take_table(std::span<const std::byte* const> table);
   void compute_hits(const ExpertsView& experts, const ExpertInputView& a);

@@ -130,7 +130,10 @@ bool RamEvent::is_done() const {
 }
 
 RamStream::RamStream(std::shared_ptr<RamDevice::Shared> device, std::string name)
-    : device_(std::move(device)), name_(std::move(name)), thread_([this] { work(); }) {}
+    : device_(std::move(device)),
+      name_(std::move(name)),
+      queue_(kFirstQueue),
+      thread_([this] { work(); }) {}
 
 RamStream::~RamStream() {
   {
@@ -155,7 +158,7 @@ void RamStream::push(Command command) {
       std::rotate(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(first_),
                   queue_.end());
       first_ = 0;
-      queue_.resize(std::max<size_t>(2 * queue_.size(), kFirstQueue));
+      queue_.resize(2 * queue_.size());
     }
     queue_[(first_ + n_queued_++) % queue_.size()] = std::move(command);
   }

@@ -96,6 +96,13 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
     slots_.push_back(memory_.take(sizes.slot_bytes));
     views_.push_back({slots_.back(), &word});
   }
+  const auto n_predicted = static_cast<size_t>(max_rows) * static_cast<size_t>(n_used);
+  for (Prediction& p : predicted_) {
+    p.experts.reserve(n_predicted);
+    p.was_missing.reserve(n_predicted);
+  }
+  candidates_.reserve(n_predicted);
+  last_routed_.reserve(n_predicted);
   keys_.resize(n_slots, 0);
   is_under_way_.resize(n_slots, false);
   trust_.resize(static_cast<size_t>(n_used));

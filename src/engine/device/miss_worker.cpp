@@ -9,7 +9,6 @@
 #include "base/patience.h"
 
 namespace sluice::engine {
-
 MissWorker::MissWorker(const model::Model& model, ThreadPool& threads, backend::Mailbox& mailbox,
                        MissWorkerOptions options)
     : model_(model),
@@ -17,7 +16,11 @@ MissWorker::MissWorker(const model::Model& model, ThreadPool& threads, backend::
       options_(std::move(options)),
       experts_(threads, backend::cpu::best_kernels()),
       worker_([this] { work(); }),
-      watchdog_([this] { watch(); }) {}
+      watchdog_([this] { watch(); }) {
+  for (const model::Layer& layer : model.layers()) {
+    experts_.reserve(layer.experts, mailbox.view().shape.max_rows, model.config().n_experts_used);
+  }
+}
 
 MissWorker::~MissWorker() {
   {
