@@ -16,6 +16,7 @@
 #include "backend/device.h"
 #include "backend/views.h"
 #include "base/ids.h"
+#include "base/step_memory.h"
 
 namespace sluice::backend {
 
@@ -47,11 +48,7 @@ struct MailboxHead {
   int64_t answer_ns;  // that the answer took to compute
 };
 
-struct MailboxShape {
-  int64_t max_rows = 0;   // of a request
-  int64_t max_pairs = 0;  // rows times experts used
-  int64_t n_cols = 0;     // of inputs and of answers: d_model
-};
+using MailboxShape = MailboxSize;
 
 struct MailboxView {
   MailboxShape shape;

@@ -183,6 +183,9 @@ ModelShape ShapeReader::read() {
             .name = config_.name,
             .d_model = config_.d_model,
             .d_ff = config_.d_ff,
+            .d_ff_shared = config_.d_ff_shared,
+            .n_heads = config_.n_heads,
+            .n_rot = config_.rope.n_rot / 2 * 2,
             .n_vocab = config_.n_vocab,
             .n_ctx_train = config_.n_ctx_train,
             .n_experts_used = config_.n_experts_used};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "backend/cuda/int8_rows.h"
+#include "base/step_memory.h"
 #include "quant/type.h"
 
 namespace sluice::backend::cuda {
@@ -14,7 +15,7 @@ struct Launch;
 enum class NormOfHeads { none, per_head, whole };
 
 // A long row is cut into this many splits at most, by its length alone.
-constexpr int kMaxSplits = 32;
+constexpr int kMaxSplits = kAttentionSplits;
 
 struct Attend {
   const float* qkv = nullptr;  // [n_rows, (n_heads + 2 n_kv_heads) head_dim]
@@ -54,7 +55,7 @@ struct Attend {
 void attend(const Attend& p, const Launch& how);
 
 constexpr int64_t attend_partials(int n_rows, int n_heads, int head_dim) {
-  return int64_t{n_rows} * n_heads * kMaxSplits * (head_dim + 4);
+  return attention_partials(n_rows, n_heads, head_dim);
 }
 
 }  // namespace sluice::backend::cuda

@@ -43,8 +43,8 @@ Mailbox::Mailbox(Device& device, const MailboxShape& shape) {
     view_.answers = carver.take<float>(shape.max_pairs * shape.n_cols);
     return carver.n_bytes();
   };
-  memory_ = device.allocate(MemoryKind::mapped, carve(Carver(nullptr)));
-  carve(Carver(memory_.data()));
+  memory_ = device.allocate(MemoryKind::mapped, mailbox_bytes(shape));
+  CHECK(carve(Carver(memory_.data())) == memory_.n_bytes());
   new (view_.words) MailboxWords{};
   new (view_.head) MailboxHead{};
 }

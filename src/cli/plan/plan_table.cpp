@@ -37,14 +37,40 @@ Lines vram_lines(const policy::VramBytes& v) {
 }
 
 Lines host_lines(const policy::HostBytes& h) {
-  return {{"trunk", h.trunk},    {"output", h.output},   {"kv", h.kv},
-          {"state", h.state},    {"scratch", h.scratch}, {"embedding", h.embedding},
-          {"experts", h.experts}};
+  return {{"trunk", h.trunk},     {"output", h.output},   {"kv", h.kv},
+          {"state", h.state},     {"scratch", h.scratch}, {"embedding", h.embedding},
+          {"experts", h.experts}, {"pinned", h.pinned}};
+}
+
+Lines scratch_lines(const policy::ScratchBytes& s) {
+  return {{"activations", s.activations},
+          {"step block", s.step_block},
+          {"pair lists", s.pair_lists},
+          {"expert rows", s.expert_rows},
+          {"partials", s.partials},
+          {"operations", s.operations},
+          {"stream", s.stream}};
+}
+
+Lines pinned_lines(const policy::PinnedBytes& p) {
+  return {{"mailbox", p.mailbox}, {"step block", p.step_block}, {"results", p.results},
+          {"log", p.log},         {"waves", p.waves},           {"foresight", p.foresight},
+          {"ring", p.ring},       {"experts", p.experts}};
+}
+
+Json lines_json(const Lines& lines, uint64_t total) {
+  Json json = {{"total_bytes", total}};
+  for (const auto& [name, bytes] : lines) {
+    std::string key = name;
+    std::ranges::replace(key, ' ', '_');
+    json[cat(key, "_bytes")] = bytes;
+  }
+  return json;
 }
 
 Json memory_json(const Lines& lines, uint64_t total, uint64_t budget) {
-  Json json = {{"budget_bytes", budget}, {"total_bytes", total}};
-  for (const auto& [name, bytes] : lines) json[cat(name, "_bytes")] = bytes;
+  Json json = lines_json(lines, total);
+  json["budget_bytes"] = budget;
   return json;
 }
 
@@ -179,6 +205,15 @@ void print_memory(const char* name, const Lines& lines, uint64_t total, uint64_t
   }
 }
 
+// "    pinned: mailbox 1.2 MiB, step block 4 MiB, ...": what a line of the table sums up.
+void print_parts(const char* what, const Lines& lines) {
+  std::string text;
+  for (const auto& [name, bytes] : lines) {
+    if (bytes > 0) text += cat(text.empty() ? "" : ", ", name, " ", format_bytes(bytes));
+  }
+  std::printf("    %s: %s\n", what, text.c_str());
+}
+
 void print_slots(const Plan& plan) {
   const int64_t all = n_experts(plan);
   std::printf("    room for experts: %s = %lld slots, %.0f %% of %lld experts\n",
@@ -233,6 +268,7 @@ Json plan_json(const PlannedModel& model) {
   const Plan& plan = model.session.plan();
   Json vram = memory_json(vram_lines(plan.price.vram), plan.price.vram.total(), plan.vram_budget);
   vram["expert_budget_bytes"] = plan.expert_budget;
+  vram["scratch"] = lines_json(scratch_lines(plan.price.scratch), plan.price.vram.scratch);
   Json host = memory_json(host_lines(plan.price.host), plan.price.host.total(), plan.ram_budget);
   host["holding"] = holding_name(plan.holding);
   host["held_bytes"] = plan.held_bytes;
@@ -254,6 +290,7 @@ Json plan_json(const PlannedModel& model) {
           {"forecast_depth", plan.work.forecast_depth()},
           {"vram", std::move(vram)},
           {"host", std::move(host)},
+          {"pinned", lines_json(pinned_lines(plan.price.pinned), plan.price.pinned.total())},
           {"experts", slots_json(plan)},
           {"modes", forecasts_json(model, plan)}};
 }
@@ -275,12 +312,18 @@ void print_plan(const PlannedModel& model) {
   for (const std::string& line : plan.concessions) std::printf("  gave up: %s\n", line.c_str());
   if (plan.n_gpu_layers > 0) {
     print_memory("VRAM", vram_lines(plan.price.vram), plan.price.vram.total(), plan.vram_budget);
+    print_parts("scratch", scratch_lines(plan.price.scratch));
     print_slots(plan);
   }
   print_memory("RAM", host_lines(plan.price.host), plan.price.host.total(), plan.ram_budget);
   if (plan.held_bytes > 0) {
     std::printf("    %s of experts %s for the GPU\n", format_bytes(plan.held_bytes).c_str(),
                 plan.holding == policy::HostHolding::registered ? "registered in place" : "pinned");
+  }
+  if (plan.n_gpu_layers > 0) {
+    policy::PinnedBytes own = plan.price.pinned;
+    own.experts = 0;  // they have their own line
+    print_parts("pinned", pinned_lines(own));
   }
   if (shape.mtp_bytes() > 0) {
     std::printf("    not loaded: MTP block, %s (--mtp)\n", format_bytes(shape.mtp_bytes()).c_str());

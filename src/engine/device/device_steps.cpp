@@ -279,7 +279,8 @@ ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::Mod
   o.place = {.n_gpu_layers = plan.n_gpu_layers,
              .n_slots = {},
              .overhead_bytes = hardware.vram_overhead,
-             .link_share = plan.link_share};
+             .link_share = plan.link_share,
+             .pin_limit = hardware.pin_limit};
   for (const policy::LayerPlan& layer : plan.layers) o.place.n_slots.push_back(layer.n_slots);
   o.cache = policy::cache_options(plan, shape, hardware, policy);
   o.hidden_bytes = policy::hidden_bytes(plan, hardware);

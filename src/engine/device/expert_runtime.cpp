@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "backend/cpu/host_memory.h"
+#include "base/carver.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/patience.h"
@@ -29,21 +30,7 @@ backend::Allocate mapped_memory(backend::Device& device) {
   return [&device](uint64_t n) { return device.allocate(backend::MemoryKind::mapped, n); };
 }
 
-StepBlock::Shape block_shape(const model::Model& model, const policy::Workload& work) {
-  const KvOptions kv = kv_options(work);
-  const int n_pages = (kv.n_ctx + kv.page_tokens - 1) / kv.page_tokens;
-  return {.max_rows = work.max_rows(),
-          .d_model = model.config().d_model,
-          .n_rot = 2 * std::ssize(model.rope().frequencies),
-          .table_size = int64_t{kv.n_sequences} * n_pages};
-}
-
-backend::MailboxShape mailbox_shape(const model::Config& config, int max_rows) {
-  const int n_rows = std::min(max_rows, kMailboxRows);
-  return {.max_rows = n_rows,
-          .max_pairs = int64_t{n_rows} * config.n_experts_used,
-          .n_cols = config.d_model};
-}
+static_assert(sizeof(backend::PickedRow) == kPickedRowBytes);
 
 uint64_t floats(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
 
@@ -88,18 +75,18 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       host_threads_(host_threads),
       options_(options),
       price_(policy::price(shape, options.work, options.place)),
-      mailbox_(device, mailbox_shape(model_.config(), max_rows())),
+      mailbox_(device, policy::mailbox_size(shape, options.work)),
       logits_out_(device.allocate(
           backend::MemoryKind::mapped,
           floats(int64_t{std::min(max_rows(), kMaxLogitRows)} * model_.config().n_vocab))),
       picks_out_(device.allocate(
           backend::MemoryKind::mapped,
-          static_cast<uint64_t>(std::min(max_rows(), kMaxLogitRows)) * sizeof(backend::PickedRow))),
+          static_cast<uint64_t>(std::min(max_rows(), kMaxLogitRows)) * kPickedRowBytes)),
       log_(mapped_memory(device), model_.config().n_layers, max_rows(),
            model_.config().n_experts_used),
       forced_(mapped_memory(device), model_.config(), max_rows(), options.reroute),
       scratch_(device, price_.vram.scratch),
-      block_(device, block_shape(model_, options.work), scratch_),
+      block_(device, policy::step_block_size(shape, options.work), scratch_),
       host_(experts, device, n_host_layers()),
       cache_(reachable(options.cache, host_)),
       trunk_(model_, device, n_host_layers(), price_.vram),
@@ -138,7 +125,7 @@ void ExpertRuntime::make_host_part(ThreadPool& threads) {
 }
 
 void ExpertRuntime::make_device_part() {
-  const uint64_t n_scratch = policy::expert_row_bytes(shape_, max_rows());
+  const uint64_t n_scratch = ops_scratch_bytes(policy::ops_size(shape_, max_rows()));
   ops_ = device_.make_ops(*main_, mailbox_.view(), std::span(scratch_.take(n_scratch), n_scratch));
   kv_ = std::make_unique<KvCache>(kv_memory_.allocator(), model_.config(),
                                   kv_options(options_.work, options_.place.n_gpu_layers));
@@ -178,14 +165,15 @@ void ExpertRuntime::make_device_part() {
 }
 
 backend::SortedPairs ExpertRuntime::make_pair_lists() {
-  const auto take = [this](uint64_t n) {
-    return reinterpret_cast<int32_t*>(scratch_.take(n * sizeof(int32_t)));
-  };
   const model::Config& c = model_.config();
-  return {
+  const uint64_t n_bytes = pair_list_bytes(max_rows(), c.n_experts_used, c.n_experts);
+  Carver carver(scratch_.take(n_bytes));
+  const backend::SortedPairs lists{
       .n_used = c.n_experts_used,
-      .first = take(static_cast<uint64_t>(c.n_experts) + 1),
-      .slots = take(static_cast<uint64_t>(max_rows()) * static_cast<uint64_t>(c.n_experts_used))};
+      .first = carver.take<int32_t>(c.n_experts + 1),
+      .slots = carver.take<int32_t>(int64_t{max_rows()} * c.n_experts_used)};
+  CHECK(carver.n_bytes() == n_bytes);
+  return lists;
 }
 
 // A few at a time, so that a person sees them come.

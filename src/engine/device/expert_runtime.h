@@ -18,14 +18,6 @@
 
 namespace sluice::engine {
 
-// The widest step that is one submission.
-constexpr int kNarrowRows = 16;
-
-// A wider step's rows, where the CPU computes its experts, go through the mailbox so many at a
-// time: its rows are pinned memory. Fewer would read the experts' weights more often than they
-// compute.
-constexpr int kMailboxRows = 128;
-
 enum class StepCut {
   whole,      // a step is one submission
   segmented,  // cut in every layer

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "backend/mailbox.h"
+#include "base/check.h"
 #include "base/error.h"
+#include "base/step_memory.h"
 
 namespace sluice::engine {
 namespace {
@@ -77,10 +79,13 @@ ExpertStaging::ExpertStaging(backend::Device& device, const model::Model& device
   const int n_used = model_.config().n_experts_used;
   const auto n_slots = static_cast<size_t>(sizes.n_slots);
   const size_t n_layers = model_.layers().size();
-  constexpr auto kNews = sizeof(backend::LayerNews);
+  static_assert(sizeof(backend::LayerNews) == 24);
+  const uint64_t n_mapped =
+      foresight_bytes(std::ssize(model_.layers()), max_rows, n_used, sizes.n_slots);
+  CHECK(n_mapped == n_layers * (sizeof(backend::LayerNews) + prediction_bytes()) +
+                        (n_slots + 1) * sizeof(uint64_t));
   try {
-    mapped_ = device.allocate(backend::MemoryKind::mapped, n_layers * (kNews + prediction_bytes()) +
-                                                               (n_slots + 1) * sizeof(uint64_t));
+    mapped_ = device.allocate(backend::MemoryKind::mapped, n_mapped);
   } catch (const Error&) {
     n_ahead_ = 0;  // so little pinned memory: then nothing comes ahead
     return;

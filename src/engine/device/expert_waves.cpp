@@ -8,7 +8,9 @@
 
 #include "backend/mailbox.h"
 #include "base/carver.h"
+#include "base/check.h"
 #include "base/patience.h"
+#include "base/step_memory.h"
 
 namespace sluice::engine {
 
@@ -35,9 +37,10 @@ ExpertWaves::ExpertWaves(backend::Device& device, const model::Model& model, con
     }
     return carver.n_bytes();
   };
-  mapped_ = device.allocate(backend::MemoryKind::mapped, lay_out(nullptr));
+  mapped_ = device.allocate(backend::MemoryKind::mapped,
+                            wave_bytes(n_layers_, static_cast<int64_t>(n_experts_)));
   std::fill_n(mapped_.data(), mapped_.n_bytes(), std::byte{0});
-  lay_out(mapped_.data());
+  CHECK(lay_out(mapped_.data()) == mapped_.n_bytes());
   for (Half& half : halves_) {
     half.data = buffer.data() + (&half - halves_) * static_cast<std::ptrdiff_t>(half_bytes_);
   }

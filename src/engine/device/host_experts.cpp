@@ -6,11 +6,10 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/step_memory.h"
 
 namespace sluice::engine {
 namespace {
-
-constexpr int kRingSlots = 4;
 
 // Calls copy(to, from, n_bytes) for each piece in which an expert stands.
 template <typename Copy>

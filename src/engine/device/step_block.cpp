@@ -9,40 +9,38 @@
 
 namespace sluice::engine {
 
-StepBlock::Places StepBlock::places(const Shape& shape, std::byte* base, int64_t width) {
+StepBlock::Places StepBlock::places(const StepBlockSize& size, std::byte* base, int64_t width) {
   Carver carver(base);
   Places p;
   p.head = carver.take<Head>(1);
-  p.page_table = carver.take<int32_t>(shape.table_size);
+  p.page_table = carver.take<int32_t>(size.table_size);
   p.tokens = carver.take<TokenId>(width);
   p.positions = carver.take<int32_t>(width);
   p.sequences = carver.take<int32_t>(width);
   p.logit_rows = carver.take<int32_t>(width);
-  p.angles = carver.take<float>(width * shape.n_rot);
-  p.x = carver.take<float>(width * shape.d_model);
+  p.angles = carver.take<float>(width * size.n_rot);
+  p.x = carver.take<float>(width * size.d_model);
   p.n_bytes = carver.n_bytes();
   return p;
 }
 
-uint64_t StepBlock::n_bytes(const Shape& shape, int64_t width) {
-  return places(shape, nullptr, width).n_bytes;
+StepBlock::StepBlock(backend::Device& device, const StepBlockSize& size, DeviceBlock& device_memory)
+    : size_(size),
+      image_(device.allocate(backend::MemoryKind::mapped, step_block_bytes(size))),
+      twin_(device_memory.take(step_block_bytes(size))) {
+  CHECK(places(size, nullptr, size.max_rows).n_bytes == step_block_bytes(size));
 }
 
-StepBlock::StepBlock(backend::Device& device, const Shape& shape, DeviceBlock& device_memory)
-    : shape_(shape),
-      image_(device.allocate(backend::MemoryKind::mapped, n_bytes(shape, shape.max_rows))),
-      twin_(device_memory.take(n_bytes(shape, shape.max_rows))) {}
-
 backend::RowsView StepBlock::input(int64_t width) const {
-  return {places(shape_, image_.data(), width).x, width, shape_.d_model};
+  return {places(size_, image_.data(), width).x, width, size_.d_model};
 }
 
 void StepBlock::write(const StepRows& rows, const KvCache& cache, uint32_t step, int64_t width) {
   const backend::StepView from = rows.view(cache);
-  CHECK(from.n_rows <= width && width <= shape_.max_rows);
-  const Places to = places(shape_, image_.data(), width);
+  CHECK(from.n_rows <= width && width <= size_.max_rows);
+  const Places to = places(size_, image_.data(), width);
   *to.head = {step, *from.n_live, *from.n_logits, *from.n_best};
-  std::copy_n(from.page_table, shape_.table_size, to.page_table);
+  std::copy_n(from.page_table, size_.table_size, to.page_table);
   const auto padded = [&](const auto* values, auto* place, int64_t n_cols) {
     std::copy_n(values, from.n_rows * n_cols, place);
     std::fill(place + from.n_rows * n_cols, place + width * n_cols, 0);
@@ -50,17 +48,17 @@ void StepBlock::write(const StepRows& rows, const KvCache& cache, uint32_t step,
   padded(from.tokens, to.tokens, 1);
   padded(from.positions, to.positions, 1);
   padded(from.sequences, to.sequences, 1);
-  padded(from.angles, to.angles, shape_.n_rot);
+  padded(from.angles, to.angles, size_.n_rot);
   std::copy_n(from.logit_rows, *from.n_logits, to.logit_rows);
-  std::fill(to.x + from.n_rows * shape_.d_model, to.x + width * shape_.d_model, 0.0f);
+  std::fill(to.x + from.n_rows * size_.d_model, to.x + width * size_.d_model, 0.0f);
 }
 
 void StepBlock::copy(backend::Stream& stream, int64_t width) const {
-  stream.copy(twin_, image_.data(), n_bytes(shape_, width));
+  stream.copy(twin_, image_.data(), places(size_, nullptr, width).n_bytes);
 }
 
 backend::StepView StepBlock::view(int64_t width, int64_t table_stride) const {
-  const Places at = places(shape_, twin_, width);
+  const Places at = places(size_, twin_, width);
   return {.n_rows = width,
           .n_live = &at.head->n_live,
           .tokens = at.tokens,
@@ -75,10 +73,10 @@ backend::StepView StepBlock::view(int64_t width, int64_t table_stride) const {
 }
 
 backend::RowsView StepBlock::x(int64_t width) const {
-  return {places(shape_, twin_, width).x, width, shape_.d_model};
+  return {places(size_, twin_, width).x, width, size_.d_model};
 }
 
-const uint32_t* StepBlock::step() const { return &places(shape_, twin_, 1).head->step; }
-const int32_t* StepBlock::n_live() const { return &places(shape_, twin_, 1).head->n_live; }
+const uint32_t* StepBlock::step() const { return &places(size_, twin_, 1).head->step; }
+const int32_t* StepBlock::n_live() const { return &places(size_, twin_, 1).head->n_live; }
 
 }  // namespace sluice::engine

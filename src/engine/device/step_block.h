@@ -6,6 +6,7 @@
 
 #include "backend/device.h"
 #include "backend/views.h"
+#include "base/step_memory.h"
 #include "engine/device/device_block.h"
 #include "engine/step/step_rows.h"
 
@@ -13,15 +14,8 @@ namespace sluice::engine {
 
 class StepBlock {
  public:
-  struct Shape {
-    int max_rows = 0;
-    int64_t d_model = 0;
-    int64_t n_rot = 0;
-    int64_t table_size = 0;  // of the page table: all sequences
-  };
-
   // `device_memory` outlives it.
-  StepBlock(backend::Device& device, const Shape& shape, DeviceBlock& device_memory);
+  StepBlock(backend::Device& device, const StepBlockSize& size, DeviceBlock& device_memory);
 
   // The input of the device's first layer, for the host to write.
   backend::RowsView input(int64_t width) const;
@@ -54,10 +48,9 @@ class StepBlock {
     float* x = nullptr;
     uint64_t n_bytes = 0;
   };
-  static uint64_t n_bytes(const Shape& shape, int64_t width);
-  static Places places(const Shape& shape, std::byte* base, int64_t width);
+  static Places places(const StepBlockSize& size, std::byte* base, int64_t width);
 
-  Shape shape_;
+  StepBlockSize size_;
   backend::Buffer image_;  // mapped
   std::byte* twin_;
 };

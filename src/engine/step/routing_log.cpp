@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "base/step_memory.h"
+
 namespace sluice::engine {
 
 RoutingLog::RoutingLog(const backend::Allocate& memory, int n_layers, int max_rows, int n_used)
@@ -12,7 +14,8 @@ RoutingLog::RoutingLog(const backend::Allocate& memory, int n_layers, int max_ro
       n_used_(static_cast<size_t>(n_used)) {
   const auto n = static_cast<size_t>(n_layers);
   const size_t n_routed = n * max_rows_ * n_used_;
-  memory_ = memory(n * sizeof(backend::LayerLog) + n_routed * sizeof(RoutedExpert));
+  static_assert(sizeof(backend::LayerLog) == 64 && sizeof(RoutedExpert) == 8);
+  memory_ = memory(routing_log_bytes(n_layers, max_rows, n_used));
   counts_ = memory_.as<backend::LayerLog>();
   routed_ = reinterpret_cast<RoutedExpert*>(counts_ + n);
   std::uninitialized_value_construct_n(counts_, n);

@@ -122,7 +122,7 @@ void add_memory(Plan& plan, const Hardware& hardware, const Scales& scales, cons
   plan.ram_budget = hardware.ram_free;
   if (plan.n_gpu_layers == 0) return;
   plan.expert_budget = plan.vram_budget - (c.price.vram.total() - c.price.vram.slots);
-  plan.held_bytes = std::min(c.price.host.experts, hardware.pin_limit);
+  plan.held_bytes = c.price.host.experts > 0 ? c.price.pinned.experts : 0;
   if (plan.held_bytes == 0) return;
   plan.holding = hardware.registers_in_place ? HostHolding::registered : HostHolding::pinned;
 }

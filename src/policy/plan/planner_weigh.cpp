@@ -101,7 +101,8 @@ std::string Scales::excluded(Mode mode) const {
 }
 
 Placement Scales::placement(int n_gpu_layers, std::vector<int> n_slots, double link_share) const {
-  return {n_gpu_layers, std::move(n_slots), hardware_.vram_overhead, link_share};
+  return {n_gpu_layers, std::move(n_slots), hardware_.vram_overhead, link_share,
+          hardware_.pin_limit};
 }
 
 // Prices and times a placement, and says whether it fits.
@@ -126,9 +127,11 @@ Candidate Scales::candidate(Mode mode, const Workload& work, Placement place) co
   };
   require(f.vram_bytes, vram_budget_, "VRAM");
   require(f.host_bytes, hardware_.ram_free, "RAM");
-  if (place.link_share > 0.0) {
-    require(c.price.host.experts, hardware_.pin_limit, "RAM that the GPU can read");
-  }
+  // Without these no step runs; without a ring or foresight it is slower.
+  const PinnedBytes& pinned = c.price.pinned;
+  const uint64_t needed = pinned.own() - pinned.ring - pinned.foresight;
+  const uint64_t experts = place.link_share > 0.0 ? c.price.host.experts : 0;
+  require(needed + experts, hardware_.pin_limit, "RAM that the GPU can read");
   c.place = std::move(place);
   return c;
 }

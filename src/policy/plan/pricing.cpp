@@ -95,22 +95,31 @@ uint64_t kv_bytes(const LayerShape& layer, const Workload& work) {
 }
 
 uint64_t trunk_scratch_bytes(const ModelShape& model, int n_rows) {
-  // x, its norm (the experts' input in f32), and the widest projections; logits of a few rows.
-  const int64_t row = 2 * int64_t{model.d_model} + static_cast<int64_t>(model.widest_row);
+  // x's norm (the experts' input in f32), and the widest projections; logits of a few rows.
+  const int64_t row = int64_t{model.d_model} + static_cast<int64_t>(model.widest_row);
   return product({n_rows, row, 4}) + product({std::min(n_rows, kMaxLogitRows), model.n_vocab, 4}) +
          kScratchArrays * kTensorAlignment;
 }
 
-uint64_t expert_row_bytes(const ModelShape& model, int n_rows) {
-  return product({n_rows, model.n_experts_used, model.d_model, 4});
-}
-
 uint64_t expert_scratch_bytes(const ModelShape& model, int n_rows) {
   // The input in int8 and the shared expert's weight; of each chosen expert: id and weight, its
-  // activation in f32 and int8, its output row.
+  // activation in f32 and int8.
   const int64_t chosen = 8 + 4 * int64_t{model.d_ff} + q8_row_bytes(model.d_ff);
   return product({n_rows, q8_row_bytes(model.d_model) + 4}) +
-         product({n_rows, model.n_experts_used, chosen}) + expert_row_bytes(model, n_rows);
+         product({n_rows, model.n_experts_used, chosen});
+}
+
+OpsSize ops_size(const ModelShape& model, int n_rows) {
+  OpsSize size{.max_rows = n_rows,
+               .d_model = model.d_model,
+               .d_ff = std::max(model.d_ff, model.d_ff_shared),
+               .n_heads = model.n_heads,
+               .n_used = model.n_experts_used};
+  for (const LayerShape& layer : model.layers) {
+    size.head_dim = std::max<int64_t>(size.head_dim, layer.k_head_dim);
+    size.n_experts = std::max<int64_t>(size.n_experts, layer.n_experts);
+  }
+  return size;
 }
 
 uint64_t stream_bytes(const ModelShape& model) {
@@ -126,14 +135,6 @@ uint64_t stream_bytes(const ModelShape& model) {
   return most;
 }
 
-uint64_t pair_list_bytes(const ModelShape& model, int n_rows) {
-  int n_experts = 0;
-  for (const LayerShape& layer : model.layers) n_experts = std::max(n_experts, layer.n_experts);
-  if (n_experts == 0) return 0;
-  return round_up(product({n_experts + 1, 4}), kTensorAlignment) +
-         round_up(product({n_rows, model.n_experts_used, 4}), kTensorAlignment);
-}
-
 uint64_t table_bytes(const ModelShape& model) {
   int n_experts = 0;
   for (const LayerShape& layer : model.layers) n_experts = std::max(n_experts, layer.n_experts);
@@ -143,19 +144,60 @@ uint64_t table_bytes(const ModelShape& model) {
          array(kStagingSlots * kAddressBytes);
 }
 
-uint64_t step_block_bytes(const ModelShape& model, const Workload& work) {
-  int n_rot = 0;  // no more than a head has
-  for (const LayerShape& layer : model.layers) n_rot = std::max(n_rot, layer.k_head_dim);
-  const int n_pages = (work.n_ctx + kKvPageTokens - 1) / kKvPageTokens;
-  const int64_t row = 4 + int64_t{n_rot};  // 32-bit values
-  return product({work.n_sequences, n_pages, 4}) + product({work.max_rows(), row, 4}) +
-         kScratchArrays * kTensorAlignment;
+StepBlockSize step_block_size(const ModelShape& model, const Workload& work) {
+  const int64_t n_pages = (int64_t{work.n_ctx} + kKvPageTokens - 1) / kKvPageTokens;
+  return {.max_rows = work.max_rows(),
+          .d_model = model.d_model,
+          .n_rot = model.n_rot,
+          .table_size = work.n_sequences * n_pages};
+}
+
+MailboxSize mailbox_size(const ModelShape& model, const Workload& work) {
+  const int64_t n_rows = std::min(work.max_rows(), kMailboxRows);
+  return {.max_rows = n_rows, .max_pairs = n_rows * model.n_experts_used, .n_cols = model.d_model};
 }
 
 uint64_t staging_bytes(const ModelShape& model) {
   uint64_t most = 0;
   for (const LayerShape& layer : model.layers) most = std::max(most, slot_bytes(layer));
   return kStagingSlots * most;
+}
+
+// Layers are registered in their order; one that finds too little left is passed over.
+PinnedBytes pinned_bytes(const ModelShape& model, const Workload& work, const Placement& place) {
+  PinnedBytes out;
+  if (place.n_gpu_layers == 0) return out;
+  const int64_t n_rows = work.max_rows();
+  const int64_t n_results = std::min<int64_t>(n_rows, kMaxLogitRows);
+  out.mailbox = mailbox_bytes(mailbox_size(model, work));
+  out.step_block = step_block_bytes(step_block_size(model, work));
+  out.results = product({n_results, model.n_vocab, 4}) + product({n_results, kPickedRowBytes});
+  out.log = routing_log_bytes(model.n_layers(), n_rows, model.n_experts_used);
+  out.waves = wave_bytes(model.n_layers(), ops_size(model, 1).n_experts);
+  uint64_t left = place.pin_limit - std::min(place.pin_limit, out.own());
+  uint64_t largest = 0;  // expert that is not registered
+  bool has_host_experts = false;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerShape& layer = model.layers[i];
+    has_host_experts |= place.n_slots[i] < layer.n_experts;
+    if (static_cast<int>(i) < model.n_layers() - place.n_gpu_layers) continue;  // the CPU's alone
+    const uint64_t n_bytes = static_cast<uint64_t>(layer.n_experts) * slot_bytes(layer);
+    if (n_bytes <= left) {
+      out.experts += n_bytes;
+      left -= n_bytes;
+    } else {
+      largest = std::max(largest, layer.expert_bytes);
+    }
+  }
+  while (largest > 0 && out.ring < kRingSlots * largest && left >= largest) {
+    out.ring += largest;
+    left -= largest;
+  }
+  if (has_host_experts) {
+    out.foresight = foresight_bytes(model.n_layers(), std::min<int64_t>(n_rows, kNarrowRows),
+                                    model.n_experts_used, kStagingSlots);
+  }
+  return out;
 }
 
 Price price(const ModelShape& model, const Workload& work, const Placement& place) {
@@ -184,16 +226,27 @@ Price price(const ModelShape& model, const Workload& work, const Placement& plac
   const int n_rows = work.max_rows();
   const uint64_t trunk_scratch = trunk_scratch_bytes(model, n_rows);
   const uint64_t expert_scratch = expert_scratch_bytes(model, n_rows);
+  const OpsSize ops = ops_size(model, n_rows);
   const bool host_experts = out.host.experts > 0;
   if (uses_gpu) {
     out.vram.cuda = place.overhead_bytes;
     out.vram.tables = table_bytes(model);
     out.vram.staging = host_experts ? staging_bytes(model) : 0;
-    out.vram.scratch = trunk_scratch + expert_scratch + step_block_bytes(model, work) +
-                       pair_list_bytes(model, n_rows) + (host_experts ? stream_bytes(model) : 0);
+    out.scratch = {.activations = trunk_scratch + expert_scratch,
+                   .step_block = step_block_bytes(step_block_size(model, work)),
+                   .pair_lists = pair_list_bytes(ops.max_rows, ops.n_used, ops.n_experts),
+                   .expert_rows = expert_row_bytes(ops),
+                   .partials = partial_bytes(ops),
+                   .operations = narrow_ops_bytes(ops),
+                   .stream = host_experts ? stream_bytes(model) : 0};
+    out.vram.scratch = out.scratch.sum();
+    out.pinned = pinned_bytes(model, work, place);
+    out.host.pinned = out.pinned.own();
+  } else {
+    out.host.scratch += product({n_rows, model.d_model, 4});  // x, which the step block has else
   }
   if (n_cpu_layers > 0) out.host.scratch += trunk_scratch;
-  if (host_experts) out.host.scratch += expert_scratch;
+  if (host_experts) out.host.scratch += expert_scratch + expert_row_bytes(ops);
   return out;
 }
 

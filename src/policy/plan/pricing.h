@@ -5,11 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/expert_slot.h"
+#include "base/step_memory.h"
 #include "base/units.h"
 
 namespace sluice::policy {
@@ -46,7 +48,10 @@ struct ModelShape {
   std::string architecture;
   std::string name;
   int d_model = 0;
-  int d_ff = 0;  // of one expert
+  int d_ff = 0;         // of one expert
+  int d_ff_shared = 0;  // of the shared one
+  int n_heads = 0;
+  int n_rot = 0;  // values of a head that turn with its position
   int n_vocab = 0;
   int n_ctx_train = 0;
   int n_experts_used = 0;
@@ -95,6 +100,7 @@ struct Placement {
   std::vector<int> n_slots;              // by layer: experts that VRAM can hold; 0 on the CPU
   uint64_t overhead_bytes = kCudaBytes;  // of VRAM, taken by nothing of ours: Hardware's
   double link_share = 0.0;  // of a layer's misses in decode, what the GPU reads over the link
+  uint64_t pin_limit = std::numeric_limits<uint64_t>::max();  // Hardware's
 };
 
 // What may lie in either memory.
@@ -115,15 +121,47 @@ struct VramBytes : MemoryBytes {
   uint64_t total() const { return sum() + cuda + tables + staging + slots; }
 };
 
+// Host memory that the GPU reads and writes.
+struct PinnedBytes {
+  uint64_t mailbox = 0;
+  uint64_t step_block = 0;
+  uint64_t results = 0;  // logits and candidates on their way back
+  uint64_t log = 0;      // what a step routed
+  uint64_t waves = 0;  // what a prompt's layers tell of the experts they use, and where these come
+  uint64_t foresight = 0;  // what layers tell of later ones; taken only where experts come ahead
+  uint64_t ring = 0;       // through which experts come that are not registered
+  uint64_t own() const { return mailbox + step_block + results + log + waves + foresight + ring; }
+
+  uint64_t experts = 0;  // registered: of the GPU's layers, as many as the limit grants
+  uint64_t total() const { return own() + experts; }
+};
+
 struct HostBytes : MemoryBytes {
   uint64_t experts = 0;  // of every layer that is not wholly in VRAM
   uint64_t embedding = 0;
-  uint64_t total() const { return sum() + experts + embedding; }
+  uint64_t pinned = 0;  // PinnedBytes::own()
+  uint64_t total() const { return sum() + experts + embedding + pinned; }
+};
+
+// What VramBytes::scratch is made of.
+struct ScratchBytes {
+  uint64_t activations = 0;
+  uint64_t step_block = 0;
+  uint64_t pair_lists = 0;   // rows sorted by expert
+  uint64_t expert_rows = 0;  // what the experts put out, before it is added up
+  uint64_t partials = 0;     // of attention's splits
+  uint64_t operations = 0;   // what else they keep
+  uint64_t stream = 0;       // buffers through which a prompt's experts come
+  uint64_t sum() const {
+    return activations + step_block + pair_lists + expert_rows + partials + operations + stream;
+  }
 };
 
 struct Price {
   VramBytes vram;
+  ScratchBytes scratch;
   HostBytes host;
+  PinnedBytes pinned;
 };
 
 constexpr uint64_t kTensorAlignment = 64;  // of every trunk tensor and every array of a step
@@ -143,22 +181,22 @@ uint64_t kv_bytes(const LayerShape& layer, const Workload& work);
 // less than all arrays of a step, each on a boundary of kTensorAlignment.
 uint64_t trunk_scratch_bytes(const ModelShape& model, int n_rows);
 uint64_t expert_scratch_bytes(const ModelShape& model, int n_rows);
-uint64_t expert_row_bytes(const ModelShape& model, int n_rows);  // of it: the experts' output rows
+// What a device's operations keep besides: lists of pairs sorted by expert, the experts' output
+// rows, the splits of attention.
+OpsSize ops_size(const ModelShape& model, int n_rows);
 // Two buffers, through which a prompt's experts stream that are not resident.
 uint64_t stream_bytes(const ModelShape& model);
-
-// A wide step's pairs of row and expert, sorted by expert: where each expert's begin, and they.
-uint64_t pair_list_bytes(const ModelShape& model, int n_rows);
 
 // The residency table, an address for each expert of each layer; with it the parameters of a step
 // and a word for each staging slot. 0 without experts.
 uint64_t table_bytes(const ModelShape& model);
-// What varies from step to step: rows and their angles, page tables; but for the rows' input, which
-// the trunk's scratch has.
-uint64_t step_block_bytes(const ModelShape& model, const Workload& work);
+// What varies from step to step: rows, their angles and their input, page tables.
+StepBlockSize step_block_size(const ModelShape& model, const Workload& work);
+MailboxSize mailbox_size(const ModelShape& model, const Workload& work);
 // kStagingSlots of the largest expert's size.
 uint64_t staging_bytes(const ModelShape& model);
 
+PinnedBytes pinned_bytes(const ModelShape& model, const Workload& work, const Placement& place);
 Price price(const ModelShape& model, const Workload& work, const Placement& place);
 
 }  // namespace sluice::policy

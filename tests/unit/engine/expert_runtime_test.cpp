@@ -201,19 +201,43 @@ TEST(ExpertRuntime, AStepThatThrowsLeavesTheTextAsItWas) {
   }
 }
 
+// Of the device's memory and of what both sides see.
 TEST(ExpertRuntime, TakesWhatThePlannerPricedToTheByte) {
   for (const char* architecture : model::test::kArchitectures) {
     for (const char* mix : {"F32", "Q4_K_M"}) {
       const OpenModel model(architecture, mix);
       for (const double share : {0.0, 0.4, 1.0}) {
         for (const int n_host_layers : {0, 1}) {
-          Placed placed(model, {.share = share, .n_host_layers = n_host_layers});
+          Place place{.share = share, .n_host_layers = n_host_layers, .staging = eager_staging()};
+          place.max_rows = n_host_layers > 0 ? 200 : 8;  // more than the mailbox holds, and fewer
+          place.n_sequences = 1 + n_host_layers;
+          Placed placed(model, place);
+          const std::string what = cat(architecture, " ", mix, ", ", share, ", ", n_host_layers);
           const uint64_t taken = placed.device.options().n_bytes - placed.device.free_bytes();
-          EXPECT_EQ(taken, placed.runtime.price().vram.total())
-              << architecture << " " << mix << ", " << share << ", " << n_host_layers;
+          const policy::Price& price = placed.runtime.price();
+          EXPECT_EQ(taken, price.vram.total()) << what;
+          EXPECT_EQ(placed.device.pinned_bytes(), price.pinned.total()) << what;
+          place.staging = {};
+          EXPECT_EQ(Placed(model, place).device.pinned_bytes(),
+                    price.pinned.total() - price.pinned.foresight)
+              << what;
         }
       }
     }
+  }
+}
+
+// Whatever the limit is: some layers registered, a ring, or not even that.
+TEST(ExpertRuntime, TakesTheRingThatThePlannerPriced) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  Place place{.share = 0.4};
+  const uint64_t all = Placed(model, place).device.pinned_bytes();
+  const uint64_t expert = model.shape().layers[0].expert_bytes;
+  for (const uint64_t less : {uint64_t{1}, 8 * expert, 9 * expert, 12 * expert, 20 * expert}) {
+    place.device.pin_limit = all - less;
+    Placed placed(model, place);
+    const policy::PinnedBytes& price = placed.runtime.price().pinned;
+    EXPECT_EQ(placed.device.pinned_bytes(), price.total() - price.foresight) << less;
   }
 }
 

@@ -62,7 +62,8 @@ inline ExpertRuntimeOptions options_for(const policy::ModelShape& shape, const P
   o.place = {.n_gpu_layers = shape.n_layers() - place.n_host_layers,
              .n_slots = {},
              .overhead_bytes = 0,
-             .link_share = place.link_share};
+             .link_share = place.link_share,
+             .pin_limit = place.device.pin_limit};
   for (const policy::CacheLayer& layer : o.cache.layers) o.place.n_slots.push_back(layer.n_slots);
   o.link_gbps = place.device.link_gbps;
   o.cpu_gbps = place.device.cpu_gbps;

@@ -17,12 +17,14 @@ TEST(PlannerModes, StreamsOnlyExpertsThatTheGpuCanRead) {
   Wishes wishes;
   wishes.moe = MoeWish::gpu;
   Hardware h = desktop();
-  h.pin_limit = qwen3_30b().expert_bytes();
+  const PinnedBytes pinned = make_plan(qwen3_30b(), h, wishes).price.pinned;
+  EXPECT_EQ(pinned.experts, qwen3_30b().expert_bytes());
+  h.pin_limit = pinned.total() - pinned.foresight;
   EXPECT_EQ(make_plan(qwen3_30b(), h, wishes).mode, Mode::streamed);
   --h.pin_limit;
   EXPECT_TRUE(says(moe_refusal(h, wishes),
                    {"all resident needs 18.", "12.0 GiB are free",
-                    "streamed needs 16.3 GiB of RAM that the GPU can read where 16.3 GiB"}));
+                    "streamed needs 16.4 GiB of RAM that the GPU can read where 16.4 GiB"}));
   wishes.n_cpu_moe = 1;  // the GPU computes them all or none
   EXPECT_TRUE(
       says(moe_refusal(desktop(), wishes), {"GPU experts, streamed is excluded: --n-cpu-moe"}));

@@ -350,9 +350,19 @@ TEST(Planner, HoldsHostExpertsAsTheMachineAllows) {
   EXPECT_EQ(plan.holding, HostHolding::pinned);
   h.pin_limit = kGiB;
   plan = make_plan(qwen3_30b(), h, {});
-  EXPECT_EQ(plan.held_bytes, kGiB);
-  h.pin_limit = 0;
+  EXPECT_EQ(plan.held_bytes, plan.price.pinned.experts);
+  EXPECT_LE(plan.price.pinned.total(), kGiB);
+  EXPECT_GT(plan.price.pinned.total(), kGiB - 400 * kMiB);  // a layer is registered whole
+  h.pin_limit = 100 * kMiB;                                 // for steps, but no layer's experts
   EXPECT_EQ(make_plan(qwen3_30b(), h, {}).holding, HostHolding::pageable);
+}
+
+TEST(Planner, LeavesAGpuAloneThatCanReadNoRam) {
+  Hardware h = desktop();
+  h.pin_limit = 0;
+  const Plan plan = make_plan(qwen3_30b(), h, {});
+  EXPECT_EQ(plan.mode, Mode::cpu_only);
+  EXPECT_TRUE(says(plan.reason, {"of RAM that the GPU can read where 0 B are free"}));
 }
 
 TEST(Planner, RefusesAKvTypeThatTheHeadsDoNotFit) {

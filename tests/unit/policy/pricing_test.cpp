@@ -82,6 +82,8 @@ ModelShape two_layers() {
                .name = "",
                .d_model = 64,
                .d_ff = 32,
+               .n_heads = 2,
+               .n_rot = 32,
                .n_vocab = 100,
                .n_ctx_train = 4096,
                .n_experts_used = 2,
@@ -96,16 +98,26 @@ ModelShape two_layers() {
 
 TEST(Pricing, CountsTheScratchOfTheWidestStep) {
   const ModelShape m = two_layers();
-  // 10 rows of x, its norm and projections (64 + 64 + 200), 10 rows of 100 logits; 20 rows have
-  // logits for 16 only. 16 arrays may each end 64 bytes before the next begins.
-  EXPECT_EQ(trunk_scratch_bytes(m, 10), 4u * 10 * 328 + 4u * 10 * 100 + 1024);
-  EXPECT_EQ(trunk_scratch_bytes(m, 20), 4u * 20 * 328 + 4u * 16 * 100 + 1024);
+  // 10 rows of x's norm and projections (64 + 200), 10 rows of 100 logits; 20 rows have logits for
+  // 16 only. 16 arrays may each end 64 bytes before the next begins.
+  EXPECT_EQ(trunk_scratch_bytes(m, 10), 4u * 10 * 264 + 4u * 10 * 100 + 1024);
+  EXPECT_EQ(trunk_scratch_bytes(m, 20), 4u * 20 * 264 + 4u * 16 * 100 + 1024);
   // A row of 64 in int8: 64 + 2 x 8 scale bytes; the shared expert's weight, 4. For each of 2
-  // experts: 8, 4 x 32, 32 + 8, 4 x 64.
-  EXPECT_EQ(expert_scratch_bytes(m, 10), 10u * 84 + 20u * (8 + 128 + 40 + 256));
-  // 10 rows of token, position, sequence, wanted logits and 32 angles; 3 sequences of 2 pages each.
-  EXPECT_EQ(step_block_bytes(m, {.n_ctx = 100, .n_sequences = 3, .prefill_chunk = 10}),
-            4u * 10 * 36 + 4u * 3 * 2 + 1024);
+  // experts: 8, 4 x 32, 32 + 8.
+  EXPECT_EQ(expert_scratch_bytes(m, 10), 10u * 84 + 20u * (8 + 128 + 40));
+  // A line for the head; 3 sequences of 2 pages each; 10 tokens, positions, sequences and wanted
+  // logits; 10 rows of 32 angles and 64 values.
+  EXPECT_EQ(
+      step_block_bytes(step_block_size(m, {.n_ctx = 100, .n_sequences = 3, .prefill_chunk = 10})),
+      64u + 64 + 4 * 64 + 4 * 10 * (32 + 64));
+  // 20 pairs and 9 offsets; 20 rows of 64; and the fixed part.
+  const OpsSize ops = ops_size(m, 10);
+  EXPECT_EQ(pair_list_bytes(10, 2, 8), 128u + 64);
+  EXPECT_EQ(expert_row_bytes(ops), 4u * 20 * 64);
+  EXPECT_EQ(ops_scratch_bytes(ops), 4 * 20 * 64 + partial_bytes(ops) + narrow_ops_bytes(ops));
+  // 16 rows of 2 heads in 32 splits: 32 sums, a peak and a sum each, in fours.
+  EXPECT_EQ(attention_partials(16, ops.n_heads, ops.head_dim), 16 * 2 * 32 * 36);
+  EXPECT_EQ(partial_bytes(ops), 2u * 4 * 16 * 2 * 32 * 36);
   // Two buffers of all 8 experts: 70,000 takes a slot of 70,144.
   EXPECT_EQ(stream_bytes(m), 2u * 8 * 70'144);
 }
@@ -134,12 +146,15 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(gpu.vram.cuda, 512u * kMiB);
   EXPECT_EQ(gpu.vram.tables, 128u + 64 + 64);  // addresses of 2 layers x 8, parameters, 8 words
   EXPECT_EQ(gpu.vram.staging, 8u * 70'144);
-  EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + step_block_bytes(m, work) +
-                                  pair_list_bytes(m, work.max_rows()) + stream_bytes(m));
+  EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + ops_scratch_bytes(ops_size(m, 10)) +
+                                  pair_list_bytes(10, 2, 8) +
+                                  step_block_bytes(step_block_size(m, work)) + stream_bytes(m));
   EXPECT_EQ(gpu.host.experts, 8u * 70'144);  // a victim is dropped, so the host keeps all
   EXPECT_EQ(gpu.host.embedding, 7000u);
-  EXPECT_EQ(gpu.host.scratch, expert_scratch);
-  EXPECT_EQ(gpu.host.total(), 8u * 70'144 + 7000u + expert_scratch);
+  const uint64_t host_expert_scratch = expert_scratch + 4 * 10 * 2 * 64;  // with their rows
+  EXPECT_EQ(gpu.host.scratch, host_expert_scratch);
+  EXPECT_EQ(gpu.host.pinned, gpu.pinned.own());
+  EXPECT_EQ(gpu.host.total(), 8u * 70'144 + 7000u + host_expert_scratch + gpu.pinned.own());
 
   const VramBytes& v = gpu.vram;
   EXPECT_EQ(v.total(), v.trunk + v.output + v.kv + v.state + v.slots + v.cuda + v.tables +
@@ -151,21 +166,62 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(split.host.kv, kv);
   EXPECT_EQ(split.vram.kv, 0u);
   EXPECT_EQ(split.vram.state, 1500u);
-  EXPECT_EQ(split.host.scratch, trunk_scratch + expert_scratch);
+  EXPECT_EQ(split.host.scratch, trunk_scratch + host_expert_scratch);
 
   const Price cpu = price(m, work, {0, {0, 0}});
   EXPECT_EQ(cpu.vram.total(), 0u);
-  EXPECT_EQ(cpu.host.total(),
-            4000u + 9000 + 7000 + kv + 1500 + 8 * 70'144 + trunk_scratch + expert_scratch);
+  EXPECT_EQ(cpu.host.total(), 4000u + 9000 + 7000 + kv + 1500 + 8 * 70'144 + trunk_scratch +
+                                  4 * 10 * 64 + host_expert_scratch);
+  EXPECT_EQ(cpu.pinned.total(), 0u);
+}
+
+TEST(Pricing, CountsPinnedMemoryByItsParts) {
+  const ModelShape m = two_layers();
+  const Workload work{.n_ctx = 64, .n_sequences = 3, .prefill_chunk = 200};
+  const PinnedBytes p = pinned_bytes(m, work, {2, {0, 5}});
+  // Three words and a head, each on its line; 128 rows of 64 in f32 and int8 with two scales for 32
+  // of them; 256 pairs and their answers.
+  EXPECT_EQ(p.mailbox, 4u * 64 + 12 * 256 + 128 * (4 * 64 + 64 + 2 * 8) + 256 * 4 * 64);
+  EXPECT_EQ(p.step_block, step_block_bytes(step_block_size(m, work)));
+  EXPECT_EQ(p.results, 16u * (100 * 4 + 8 + 256 * 8));
+  EXPECT_EQ(p.log, 2u * (64 + 200 * 2 * 8));
+  // Two words; a word for each of 2 layers, a count for each of their experts; two tables of 8
+  // addresses with two words each.
+  EXPECT_EQ(p.waves, 2u * 64 + 64 + 64 + 2 * (64 + 2 * 64));
+  EXPECT_EQ(p.foresight, 2u * (24 + 16 * 5 * 4) + 9 * 8);
+  EXPECT_EQ(p.ring, 0u);
+  EXPECT_EQ(p.experts, 8u * 70'144);
+  EXPECT_EQ(pinned_bytes(m, work, {2, {0, 8}}).foresight, 0u);  // none comes ahead
+}
+
+TEST(Pricing, RegistersWhatTheLimitGrantsAndSendsTheRestThroughARing) {
+  ModelShape m = two_layers();
+  m.layers.push_back(m.layers[1]);
+  const Workload work{.n_ctx = 64};
+  const PinnedBytes all = pinned_bytes(m, work, {3, {0, 0, 0}});
+  const uint64_t needed = all.own() - all.foresight;
+  const auto limited = [&](uint64_t n) {
+    Placement place{3, {0, 0, 0}};
+    place.pin_limit = n;
+    const PinnedBytes p = pinned_bytes(m, work, place);
+    return std::pair(p.experts, p.ring);
+  };
+  const uint64_t layer = 8u * 70'144;
+  EXPECT_EQ(limited(needed + 2 * layer), std::pair(2 * layer, uint64_t{0}));
+  EXPECT_EQ(limited(needed + 2 * layer - 1), std::pair(layer, uint64_t{4 * 70'000}));
+  EXPECT_EQ(limited(needed + layer + 150'000), std::pair(layer, uint64_t{2 * 70'000}));
+  EXPECT_EQ(limited(needed), std::pair(uint64_t{0}, uint64_t{0}));
+  EXPECT_EQ(limited(0), std::pair(uint64_t{0}, uint64_t{0}));
 }
 
 TEST(Pricing, NeedsNoHostCopyAndNoStreamingOfExpertsThatAreAllInVram) {
   const ModelShape m = two_layers();
   const Workload work{.n_ctx = 64};
   const Price p = price(m, work, {2, {0, 8}});
-  EXPECT_EQ(p.host.total(), 7000u);
+  EXPECT_EQ(p.host.total(), 7000u + p.pinned.own());
   EXPECT_EQ(p.vram.scratch, trunk_scratch_bytes(m, 512) + expert_scratch_bytes(m, 512) +
-                                step_block_bytes(m, work) + pair_list_bytes(m, 512));
+                                ops_scratch_bytes(ops_size(m, 512)) + pair_list_bytes(512, 2, 8) +
+                                step_block_bytes(step_block_size(m, work)));
   EXPECT_EQ(p.vram.staging, 0u);
   EXPECT_EQ(p.vram.tables, table_bytes(m));  // work finds experts by it wherever they are
 }
