@@ -17,6 +17,14 @@ struct MachineRates {
   double cpu_gbps = 60.0;      // weights that all cores read from RAM to decode a token
   double gpu_gbps = 500.0;     // reading weights from VRAM
   double handshake_us = 18.0;  // a layer's misses to the CPU workers and back, without their work
+  // What experts of a layer cost the GPU besides their bytes: few are read far below its rate. An
+  // H200 takes 6 us + bytes / gpu_gbps for 8 experts as for 64 (docs/decisions/0016).
+  double experts_us = 6.0;
+  // Of every step: to submit it, until the host sees its results, and to choose the token. An H200
+  // takes 27 us for the first two.
+  double launch_us = 12.0;
+  double readback_us = 15.0;
+  double sampling_us = 5.0;
   // Bytes that the CPU's workers cannot read for each byte that crosses the link beside them: both
   // read the same memory. Measured on three machines: 0.27, 0.41, 0.96.
   double copy_interference = 0.4;

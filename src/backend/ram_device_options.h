@@ -29,12 +29,13 @@ struct RamDeviceOptions {
 
   // What only the virtual clock needs to know: the rates at which the device reads its own memory
   // and the host's workers read theirs, what the host's answer costs besides their work, what the
-  // launches of a layer cost, and how many bytes the workers cannot read for each that crosses the
-  // link meanwhile.
+  // launches of a layer cost and what its experts cost besides their bytes, and how many bytes the
+  // workers cannot read for each that crosses the link meanwhile.
   double device_gbps = 500.0;
   double cpu_gbps = 60.0;
   double handshake_us = 18.0;
   double layer_us = 10.0;
+  double experts_us = 0.0;
   double copy_interference = 0.4;
 
   // Tests inject faults here: called before every copy with the number of those before it; what it

@@ -12,6 +12,10 @@ inline MachineRates unmeasured_rates() {
           .cpu_gbps = 0.0,
           .gpu_gbps = 0.0,
           .handshake_us = 0.0,
+          .experts_us = -1.0,
+          .launch_us = -1.0,
+          .readback_us = -1.0,
+          .sampling_us = -1.0,
           .copy_interference = -1.0,
           .cpu_gops = 0.0,
           .cpu_kv_gbps = 0.0,
@@ -32,7 +36,11 @@ inline void use_measured(const MachineRates& measured, Machine& machine) {
   use(measured.gpu_gbps, machine.gpu_gbps, &machine.gpu_source);
   use(measured.link_gbps, machine.link_gbps, &machine.gpu_source);
   use(measured.handshake_us, machine.handshake_us, nullptr);
-  if (measured.copy_interference >= 0.0) machine.copy_interference = measured.copy_interference;
+  for (const auto figure :
+       {&MachineRates::experts_us, &MachineRates::launch_us, &MachineRates::readback_us,
+        &MachineRates::sampling_us, &MachineRates::copy_interference}) {
+    if (measured.*figure >= 0.0) machine.*figure = measured.*figure;
+  }
 }
 
 }  // namespace sluice

@@ -93,6 +93,8 @@ struct OpsSize {
   int64_t head_dim = 0;
   int64_t n_experts = 0;
   int64_t n_used = 0;
+
+  constexpr int64_t narrow_rows() const { return max_rows < kNarrowRows ? max_rows : kNarrowRows; }
 };
 // The experts' output, a row for each pair.
 constexpr uint64_t expert_row_bytes(const OpsSize& s) {
@@ -101,19 +103,19 @@ constexpr uint64_t expert_row_bytes(const OpsSize& s) {
 // Of narrow steps alone. A GPU takes room for every width that it records: together no more than
 // twice the widest one's.
 constexpr uint64_t partial_bytes(const OpsSize& s) {
-  const int64_t n = attention_partials(kNarrowRows, s.n_heads, s.head_dim);
+  const int64_t n = attention_partials(s.narrow_rows(), s.n_heads, s.head_dim);
   return 2 * round_up(static_cast<uint64_t>(n) * 4, 256);
 }
 constexpr uint64_t narrow_ops_bytes(const OpsSize& s) {  // without these
   const auto int8_rows = [](int64_t n_rows, int64_t n_cols) {
     return round_up(static_cast<uint64_t>(n_rows * ((n_cols + 255) / 256)) * 320, 256);
   };
-  constexpr int64_t kRows = kNarrowRows;
+  const int64_t n_rows = s.narrow_rows();
   const int64_t q_cols = s.n_heads * s.head_dim;
   const uint64_t by_width =
-      int8_rows(kRows, s.d_model > q_cols ? s.d_model : q_cols) + int8_rows(kRows, q_cols) +
-      int8_rows(kRows, s.d_model) + int8_rows(kRows * (s.n_used + 1), s.d_ff) +
-      round_up(static_cast<uint64_t>(kRows * (s.n_used + 1) * s.d_model) * 4, 256);
+      int8_rows(n_rows, s.d_model > q_cols ? s.d_model : q_cols) + int8_rows(n_rows, q_cols) +
+      int8_rows(n_rows, s.d_model) + int8_rows(n_rows * (s.n_used + 1), s.d_ff) +
+      round_up(static_cast<uint64_t>(n_rows * (s.n_used + 1) * s.d_model) * 4, 256);
   // Counters and an empty table, positions and wanted rows, scores, groups of pairs.
   constexpr uint64_t kOnce = 24 * kKiB + 1024 + 65 * kKiB + 25 * kKiB;
   return 2 * by_width + kOnce;

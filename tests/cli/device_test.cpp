@@ -45,9 +45,9 @@ TEST_F(Device, GivesTheSameLogitsWhereverExpertsAre) {
     EXPECT_TRUE(cpu == logits(chunks)) << "the CPU is not the default";
     const std::vector<Args> places = {
         {},
-        {"--vram", "6MiB"},
-        {"--moe", "cache", "--vram", "5MiB"},
-        {"--moe", "gpu", "--vram", "4400KiB"},
+        {"--vram", "7500KiB"},
+        {"--moe", "cache", "--vram", "6500KiB"},
+        {"--moe", "gpu", "--vram", "5800KiB"},
         {"--cache-slots", "5"},
         {"--moe", "cpu"},
         {"--moe", "gpu"},
@@ -76,12 +76,12 @@ TEST_F(Device, GivesTheSameLogitsWhereverExpertsAre) {
 // Else `plan` would be about another device than the one that computes.
 TEST_F(Device, IsPlannedAsItIsUsed) {
   const std::vector<Args> cases = {
-      {"--device", "sim", "--vram", "5MiB", "--moe", "cache"},
+      {"--device", "sim", "--vram", "6500KiB", "--moe", "cache"},
       {"--device", "sim", "--cache-slots", "7"},
       {"--device", "sim", "--moe", "cpu", "-ngl", "2"},
       {"--sim-machine", "rtx3060-12g+32g-ddr4"},
       {"--sim-machine", "rtx3060+32g-ddr4,link=2", "-ngl", "2"},
-      {"--sim-machine", "rtx3060+32g-ddr4", "--vram", "517MiB", "--moe", "cache"}};
+      {"--sim-machine", "rtx3060+32g-ddr4", "--vram", "519MiB", "--moe", "cache"}};
   for (const Args& flags : cases) {
     const Args same = Args{"-c", "64", "--prefill-chunk", "32"} + flags;
     const Json used = placement(same);

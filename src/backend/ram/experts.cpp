@@ -249,7 +249,7 @@ void RamKernels::compute_own(const ExpertsView& experts, std::span<const ExpertP
     const ExpertLayout layout(experts);
     CHECK(device_.owns({experts.table[pair.expert], layout.n_bytes}));
   }
-  RamDevice::spend(seconds_of(pairs, experts));
+  RamDevice::spend(machine_.experts_us * kMicro + seconds_of(pairs, experts));
   if (experts.shared_gate) {
     for (const WeightView* w : {&experts.shared_gate, &experts.shared_up, &experts.shared_down}) {
       read(*w, a.n_rows);

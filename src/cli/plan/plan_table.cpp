@@ -86,6 +86,10 @@ Json hardware_json(const Machine& h) {
           {"cpu_kv_gbps", h.cpu_kv_gbps},
           {"cpu_kv_prompt_gbps", h.cpu_kv_prompt_gbps},
           {"handshake_us", h.handshake_us},
+          {"experts_us", h.experts_us},
+          {"launch_us", h.launch_us},
+          {"readback_us", h.readback_us},
+          {"sampling_us", h.sampling_us},
           {"copy_interference", h.copy_interference},
           {"n_cores", h.n_cores},
           {"gpu_source", h.gpu_source},
@@ -183,6 +187,10 @@ void print_head(const PlannedModel& model) {
     std::printf("  GPU   %s%s, %.0f GB/s, link %.3g GB/s (%s)\n",
                 (h.gpu.empty() ? "" : h.gpu + " ").c_str(), format_bytes(h.vram_free).c_str(),
                 h.gpu_gbps, h.link_gbps, h.gpu_source.c_str());
+    std::printf(
+        "  step  launch %.3g us, readback %.3g us, sampling %.3g us; a layer's experts %.3g us,"
+        " its misses %.3g us\n",
+        h.launch_us, h.readback_us, h.sampling_us, h.experts_us, h.handshake_us);
   } else if (model.gpus.gpus.empty()) {
     std::printf("  GPU   none (describe one with --hw)\n");
   }

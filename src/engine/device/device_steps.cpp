@@ -29,6 +29,7 @@ backend::RamDeviceOptions device_options(const SimDevice& sim, const Machine& ha
           .cpu_gbps = hardware.cpu_gbps,
           .handshake_us = hardware.handshake_us,
           .layer_us = policy::kGpuLayerSeconds * 1e6,
+          .experts_us = hardware.experts_us,
           .copy_interference = hardware.copy_interference,
           .before_copy = {}};
 }
@@ -45,7 +46,8 @@ double least_layer_seconds(const policy::ModelShape& shape, const policy::Hardwa
     const int n_used = std::min(shape.n_experts_used, layer.n_experts);
     const double n_bytes =
         static_cast<double>(layer.trunk_bytes) + n_used * static_cast<double>(layer.expert_bytes);
-    least = std::min(least, policy::kGpuLayerSeconds + n_bytes / (hardware.gpu_gbps * 1e9));
+    least = std::min(least, policy::kGpuLayerSeconds + hardware.experts_us * 1e-6 +
+                                n_bytes / (hardware.gpu_gbps * 1e9));
   }
   return least;
 }
@@ -211,7 +213,8 @@ std::unique_ptr<StepDriver> DeviceSteps::make_driver(const policy::Plan& plan,
         const policy::ModelShape& model = session_.shape;
         const double cpu_gbps = session_.machine.cpu_gbps;
         return host_seconds(model, work, model.n_layers(), step, cpu_gbps) +
-               static_cast<double>(model.output_bytes) / (cpu_gbps * 1e9);
+               static_cast<double>(model.output_bytes) / (cpu_gbps * 1e9) +
+               policy::step_seconds(session_.machine, /*uses_gpu=*/false);
       });
 }
 
@@ -292,6 +295,7 @@ ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::Mod
   o.link_gbps = hardware.link_gbps;
   o.cpu_gbps = hardware.cpu_gbps;
   o.handshake_us = hardware.handshake_us;
+  o.step_seconds = policy::step_seconds(hardware, /*uses_gpu=*/true);
   return o;
 }
 

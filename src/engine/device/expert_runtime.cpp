@@ -329,6 +329,7 @@ void ExpertRuntime::run_device_layers(const StepListener& listener) {
 }
 
 void ExpertRuntime::run_whole(const StepListener& listener) {
+  device_.host_worked(options_.step_seconds);
   main_->replay(recording());
   copy_logits(width());
   finish_work();

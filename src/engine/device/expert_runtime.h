@@ -35,6 +35,7 @@ struct ExpertRuntimeOptions {
   double link_gbps = 0.0;  // as measured or described: to choose between link and CPU for a prompt
   double cpu_gbps = 0.0;
   double handshake_us = 0.0;
+  double step_seconds = 0.0;  // on a virtual clock: what a step costs besides its work
   uint64_t stream_bytes = 0;  // of a prompt's two buffers, where less than is priced; 0: all of it
   ExpertCopyOptions copies;
   MissWorkerOptions misses;

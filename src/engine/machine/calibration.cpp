@@ -11,8 +11,10 @@
 #include "base/units.h"
 #include "base/wall_clock.h"
 #include "engine/device/expert_runtime.h"
+#include "engine/machine/step_costs.h"
 #include "engine/machine/text_routing.h"
 #include "engine/step/activations.h"
+#include "policy/plan/fitted_rates.h"
 #include "quant/activation.h"
 
 namespace sluice::engine {
@@ -113,6 +115,7 @@ class Calibration {
   void measure_device();
   void measure_memory();
   void measure_handshake();
+  void measure_step();
 
   MachineRates rates = unmeasured_rates();
 
@@ -128,13 +131,14 @@ class Calibration {
   std::span<const std::byte*> make_lists(ChosenExperts& choice);
   std::vector<ChosenExperts> copy_experts(std::byte* room, uint64_t n_bytes,
                                           backend::Stream& stream);
+  std::vector<ChosenExperts> first_of(std::span<const ChosenExperts> choices);
 
   const model::Model& model_;
   const int n_used_;
   backend::Device& device_;
   ThreadPool& threads_;
   const double budget_, end_;
-  int n_shares_ = 5;
+  int n_shares_ = 6;
   TextRouting text_;
   int layer_ = 0;  // that chooses next
   ActivationsBuffer activations_;
@@ -290,6 +294,20 @@ std::vector<ChosenExperts> Calibration::copy_experts(std::byte* room, uint64_t n
   return all;
 }
 
+// The first expert of each choice alone.
+std::vector<ChosenExperts> Calibration::first_of(std::span<const ChosenExperts> choices) {
+  std::vector<ChosenExperts> singles;
+  for (const ChosenExperts& choice : choices) {
+    ChosenExperts one{.experts = choice.experts, .layer = choice.layer, .pairs = {choice.pairs[0]}};
+    const std::span<const std::byte*> table = make_lists(one);
+    const auto expert = static_cast<size_t>(one.pairs[0].expert);
+    table[expert] = choice.experts.table[expert];
+    one.experts.table = table.data();
+    singles.push_back(std::move(one));
+  }
+  return singles;
+}
+
 void Calibration::measure_device() {
   const double share = next_share();
   const backend::Allocate own_memory = [this](uint64_t n) {
@@ -320,17 +338,36 @@ void Calibration::measure_device() {
       static_cast<uint64_t>(n_used_ * model_.config().d_model) * sizeof(float);
   const backend::Buffer scratch = device_.allocate(MemoryKind::device, n_scratch);
   const auto ops = device_.make_ops(*stream, mailbox.view(), {scratch.data(), n_scratch});
-  std::vector<double> speeds;
-  repeat_for(share / 2, [&] {
+  // All that a row uses, and one of them: what the two have in common is not read.
+  const std::vector<ChosenExperts> singles = first_of(choices);
+  const auto seconds_for = [&](std::span<const ChosenExperts> all) {
     const double seconds = seconds_of([&] {
-      for (const ChosenExperts& choice : choices) {
+      for (const ChosenExperts& choice : all) {
         ops->compute_sorted(choice.experts, choice.sorted, input);
       }
       stream->finish();
     });
-    speeds.push_back(gbps(n_bytes, seconds));
+    return seconds / static_cast<double>(all.size());
+  };
+  std::vector<double> of_all, of_one;
+  repeat_for(share / 2, [&] {
+    of_all.push_back(seconds_for(choices));
+    of_one.push_back(seconds_for(singles));
   });
-  rates.gpu_gbps = median(speeds);
+  const double expert_bytes =
+      static_cast<double>(n_bytes) / static_cast<double>(choices.size() * choices[0].pairs.size());
+  const policy::ExpertCost cost = policy::fit_experts(
+      {1, median(of_one)}, {static_cast<int>(choices[0].pairs.size()), median(of_all)},
+      expert_bytes);
+  rates.gpu_gbps = cost.gbps;
+  rates.experts_us = cost.fixed_us;
+}
+
+void Calibration::measure_step() {
+  const StepCosts costs = measure_step_costs(device_, next_share());
+  rates.launch_us = costs.launch_us;
+  rates.readback_us = costs.readback_us;
+  rates.sampling_us = costs.sampling_us;
 }
 
 // Copies within it, larger than its caches, read and write every byte once.
@@ -397,7 +434,8 @@ MachineRates calibrate(const model::Model& model, backend::Device& device, Threa
                        double budget_seconds) {
   Calibration calibration(model, device, host_threads, budget_seconds);
   constexpr Measure kMeasures[] = {&Calibration::measure_cpu, &Calibration::measure_link,
-                                   &Calibration::measure_device, &Calibration::measure_handshake};
+                                   &Calibration::measure_device, &Calibration::measure_handshake,
+                                   &Calibration::measure_step};
   return measure_all(calibration, kMeasures);
 }
 
@@ -405,7 +443,7 @@ MachineRates calibrate_gpu(const model::Model& model, backend::Device& device,
                            ThreadPool& host_threads, double budget_seconds) {
   Calibration calibration(model, device, host_threads, budget_seconds);
   constexpr Measure kMeasures[] = {&Calibration::measure_cpu, &Calibration::measure_link,
-                                   &Calibration::measure_memory};
+                                   &Calibration::measure_memory, &Calibration::measure_step};
   return measure_all(calibration, kMeasures);
 }
 

@@ -18,7 +18,8 @@ namespace {
 
 constexpr uint64_t kMaxBytes = kMiB;
 constexpr size_t kMaxNameBytes = 200;
-constexpr std::string_view kFirstLine = "sluice-machine 3";
+constexpr std::string_view kFirstLine = "sluice-machine 4";
+constexpr std::string_view kThirdLine = "sluice-machine 3";  // the same without a step's own costs
 constexpr std::string_view kOlderLines[] = {"sluice-machine 1\n", "sluice-machine 2\n"};
 constexpr std::string_view kLastLine = "end";
 constexpr double kMostTokensPerSecond = 1e6;
@@ -35,6 +36,10 @@ constexpr std::array kRates = {
     Rate{"cpu_gbps", &MachineRates::cpu_gbps, 1e6},
     Rate{"gpu_gbps", &MachineRates::gpu_gbps, 1e5},
     Rate{"handshake_us", &MachineRates::handshake_us, 1e6},
+    Rate{"experts_us", &MachineRates::experts_us, 1e6},
+    Rate{"launch_us", &MachineRates::launch_us, 1e6},
+    Rate{"readback_us", &MachineRates::readback_us, 1e6},
+    Rate{"sampling_us", &MachineRates::sampling_us, 1e6},
     Rate{"copy_interference", &MachineRates::copy_interference, 10.0},
     Rate{"cpu_gops", &MachineRates::cpu_gops, 1e8},
     Rate{"cpu_kv_gbps", &MachineRates::cpu_kv_gbps, 1e6},
@@ -142,7 +147,8 @@ TrialRecord parse_trial(std::string_view text) {
 MachineRecord parse(std::string_view text) {
   Lines lines(text);
   MachineRecord record;
-  if (lines.line() != kFirstLine) fail(lines.line(), cat("'", kFirstLine, "'"));
+  const bool is_third = lines.line() == kThirdLine;
+  if (!is_third && lines.line() != kFirstLine) fail(lines.line(), cat("'", kFirstLine, "'"));
   lines.read_line();
   const auto host = lines.take("host");
   if (!host) fail(lines.line(), "'host' and its value");
@@ -159,6 +165,7 @@ MachineRecord parse(std::string_view text) {
   if (lines.line() != kLastLine || !lines.is_at_end()) {
     fail(lines.line(), cat("a device, a model, a trial, or '", kLastLine, "' last"));
   }
+  if (is_third) record.devices.clear();  // see load()
   return record;
 }
 
@@ -248,15 +255,23 @@ const ModelRates* MachineRecord::model(std::string_view model_key, int n_threads
 
 MachineRecord MachineRecord::load(const std::string& path, std::string* warning) {
   MachineRecord record = of_this_machine();
+  bool is_third = false;
   const auto parse_bytes = [&](std::span<const std::byte> bytes) {
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const bool is_older =
         std::ranges::any_of(kOlderLines, [&](auto line) { return text.starts_with(line); });
     if (is_older) return;  // replaced by the next save
     MachineRecord loaded = parse(text);
-    if (loaded.host == record.host) record = std::move(loaded);
+    if (loaded.host != record.host) return;
+    record = std::move(loaded);
+    is_third = text.starts_with(kThirdLine) && text.find("\ndevice ") != std::string_view::npos;
   };
   read_state_file(path, kMaxBytes, parse_bytes, warning);
+  if (is_third) {
+    *warning =
+        cat(path, ": devices were measured by an older version of sluice, which knew less of ",
+            "a step's costs; they are measured again");
+  }
   return record;
 }
 

@@ -3,7 +3,7 @@
 // ran in the modes that were tried.
 //
 // Format: text, each line a key and its value:
-//   sluice-machine 3                the format and its version
+//   sluice-machine 4                the format and its version
 //   host <base/machine_fingerprint.h>
 //   device <threads> <name>         any number of them; each is followed by
 //   link_gbps <number>              the rates that are known, in the order of MachineRates
@@ -65,9 +65,10 @@ struct MachineRecord {
   // The model's own, or else the newest of any model, with so many threads.
   const ModelRates* model(std::string_view model_key, int n_threads) const;
 
-  // That of the file, if it is of this machine; else an empty one, as where there is no file, or an
-  // older version's. Where it is damaged or says what no machine can do, `warning` is one line
-  // about it.
+  // That of the file, if it is of this machine; else an empty one, as where there is no file, or
+  // one of version 1 or 2. Of version 3 the devices are left out: it counted what few experts cost
+  // besides their bytes as a lower rate, and `warning` says that they are measured again. So it
+  // does, in one line, where the file is damaged or says what no machine can do.
   static MachineRecord load(const std::string& path, std::string* warning);
 
   // As write_state_file(): whole or not at all. Throws Errc::bad_file.

@@ -249,6 +249,7 @@ Machine described_machine(const DeviceOptions& device, int n_threads, uint64_t h
   if (machine.vram_free == 0) machine.vram_free = kUsualVram;
   machine.n_cores = here.n_cores;
   machine.gpu_gbps = kGbpsPerCore;
+  machine.experts_us = machine.launch_us = machine.readback_us = 0.0;  // no driver, no kernels
   machine.cpu_gbps = here.cpu_gbps;
   machine.cpu_source = here.cpu_source;
   return machine;

@@ -88,7 +88,9 @@ double predict_steps(const ModelShape& model, const Machine& machine, const Work
   const int n_alike = steps.is_prompt ? steps.n_tokens - as_asked.prefill_chunk : steps.n_tokens;
   as_asked.n_ctx = as_asked.depth = steps.depth + n_alike / 2;  // of the mean token, or chunk
   const Placement on_cpu{.n_gpu_layers = 0, .n_slots = std::vector<int>(model.layers.size())};
-  const Speed all = predict(model, machine, as_asked, on_cpu, LocalityCurve::typical());
+  Machine steps_alone = machine;
+  steps_alone.sampling_us = 0.0;  // measured steps end with their logits
+  const Speed all = predict(model, steps_alone, as_asked, on_cpu, LocalityCurve::typical());
   return steps.is_prompt ? all.prefill : all.decode;
 }
 
@@ -100,6 +102,15 @@ MachineRates fit_cpu_rates(const ModelShape& model, const Machine& machine, cons
   fit.fit(decoded, &MachineRates::cpu_gbps, &MachineRates::cpu_kv_gbps);
   fit.fit(prompts, &MachineRates::cpu_gops, &MachineRates::cpu_kv_prompt_gbps);
   return fit.rates();
+}
+
+ExpertCost fit_experts(TimedExperts few, TimedExperts many, double expert_bytes) {
+  const ExpertCost by_bytes{many.n * expert_bytes / std::max(many.seconds, 1e-9) * 1e-9, 0.0};
+  if (many.n <= few.n) return by_bytes;
+  const double each = (many.seconds - few.seconds) / (many.n - few.n);
+  const double fixed = few.seconds - few.n * each;
+  if (each <= 0.0 || fixed <= 0.0) return by_bytes;
+  return {expert_bytes / each * 1e-9, fixed * 1e6};
 }
 
 }  // namespace sluice::policy

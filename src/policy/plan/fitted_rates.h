@@ -1,5 +1,5 @@
-// The CPU's rates by which the cost model would have predicted what was measured: so a measurement
-// of one model speaks for another, and for contexts that were not tried.
+// The rates by which the cost model would have predicted what was measured: so a measurement of one
+// model speaks for another, and for contexts that were not tried.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,5 +30,17 @@ double predict_steps(const ModelShape& model, const Machine& machine, const Work
 // unmeasured_rates() has it where nothing speaks for a rate; `machine` stands in meanwhile.
 MachineRates fit_cpu_rates(const ModelShape& model, const Machine& machine, const Workload& work,
                            std::span<const MeasuredSteps> measured);
+
+// A straight line through two measurements of a layer's experts on a device: what they cost besides
+// their bytes, and the rate of these. No such cost where the times do not show one.
+struct TimedExperts {
+  int n = 0;
+  double seconds = 0.0;
+};
+struct ExpertCost {
+  double gbps = 0.0;
+  double fixed_us = 0.0;
+};
+ExpertCost fit_experts(TimedExperts few, TimedExperts many, double expert_bytes);
 
 }  // namespace sluice::policy

@@ -228,6 +228,14 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
     h.cpu_source = "given";
   } else if (key == "handshake") {
     h.handshake_us = parse_quantity(value, kTimeUnits, kMicroseconds, key, "handshake=18us");
+  } else if (key == "experts") {
+    h.experts_us = parse_quantity(value, kTimeUnits, kMicroseconds, key, "experts=6us");
+  } else if (key == "launch") {
+    h.launch_us = parse_quantity(value, kTimeUnits, kMicroseconds, key, "launch=12us");
+  } else if (key == "readback") {
+    h.readback_us = parse_quantity(value, kTimeUnits, kMicroseconds, key, "readback=15us");
+  } else if (key == "sampling") {
+    h.sampling_us = parse_quantity(value, kTimeUnits, kMicroseconds, key, "sampling=5us");
   } else if (key == "interference") {
     h.copy_interference = parse_quantity(value, kPlain, {0.0, 10.0}, key, "interference=0.4");
   } else if (key == "cores") {
@@ -238,10 +246,9 @@ void set_number(Hardware& h, std::string_view key, std::string_view value) {
   } else if (key == "register" && (value == "yes" || value == "no")) {
     h.registers_in_place = value == "yes";
   } else {
-    refuse(
-        cat(shown(cat(key, "=", value)),
-            " is unknown; expected vram, overhead, ram, gpu, link, cpu, handshake, interference, "
-            "cores, pin or register=yes|no"));
+    refuse(cat(shown(cat(key, "=", value)),
+               " is unknown; expected vram, overhead, ram, gpu, link, cpu, handshake, experts, "
+               "launch, readback, sampling, interference, cores, pin or register=yes|no"));
   }
 }
 

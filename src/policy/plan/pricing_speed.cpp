@@ -34,6 +34,7 @@ class Clock {
         cpu_ops_(hardware.cpu_gops > 0.0 ? hardware.cpu_gops * kGiga
                                          : hardware.n_cores * kCpuCoreOps),
         handshake_(hardware.handshake_us * 1e-6),
+        experts_(hardware.experts_us * 1e-6),
         interference_(hardware.copy_interference) {}
 
   double handshake() const { return handshake_; }
@@ -75,9 +76,10 @@ class Clock {
   // Missing experts stream over the link beside the work, or the CPU computes them.
   double prefill_gpu_layer(const LayerShape& layer, double resident) const {
     const double missing = 1.0 - resident;
-    const double all = on_gpu(touched_bytes(layer), expert_ops(layer));
+    const double all = experts_ + on_gpu(touched_bytes(layer), expert_ops(layer));
     const double streamed = std::max(all, missing * touched_bytes(layer) / link_);
-    const double split = resident * all + (missing > 0.0 ? handshake_ : 0.0) +
+    const double split = experts_ + resident * (all - experts_) +
+                         (missing > 0.0 ? handshake_ : 0.0) +
                          on_cpu(missing * touched_bytes(layer), missing * expert_ops(layer));
     return kGpuLayerSeconds + on_gpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer)) +
            (layer.n_experts == 0 ? 0.0 : std::min(streamed, split));
@@ -93,7 +95,8 @@ class Clock {
     const int n_cpu = n_misses - n_link;
     const double cpu =
         n_cpu > 0 ? handshake_ + (n_cpu + interference_ * n_link) * expert / cpu_ : 0.0;
-    return std::max({n_hits * expert / gpu_, n_link * expert / link_, cpu});
+    const double hits = used(layer) > 0 ? experts_ + n_hits * expert / gpu_ : 0.0;
+    return std::max({hits, n_link * expert / link_, cpu});
   }
   double on_gpu(double bytes, double ops) const { return std::max(bytes / gpu_, ops / gpu_ops_); }
   double on_cpu(double bytes, double ops) const { return std::max(bytes / cpu_, ops / cpu_ops_); }
@@ -130,6 +133,7 @@ class Clock {
   double gpu_, link_, cpu_, cpu_kv_, cpu_kv_prompt_;  // bytes/s; the last may be 0: not counted
   double gpu_ops_, cpu_ops_;
   double handshake_;
+  double experts_;  // of a layer's, besides their bytes
   double interference_;
 };
 
@@ -186,12 +190,19 @@ double LocalityCurve::hits(double resident) const {
   return before->hits + way * (next->hits - before->hits);
 }
 
+double step_seconds(const Hardware& hardware, bool uses_gpu) {
+  const double device = uses_gpu ? hardware.launch_us + hardware.readback_us : 0.0;
+  return (device + hardware.sampling_us) * 1e-6;
+}
+
 Speed predict(const ModelShape& model, const Hardware& hardware, const Workload& work,
               const Placement& place, const LocalityCurve& locality) {
   const Clock clock(model, hardware, work);
   const int n_cpu_layers = model.n_layers() - place.n_gpu_layers;
-  double decode = clock.output(model, place.n_gpu_layers > 0);
+  const bool uses_gpu = place.n_gpu_layers > 0;
+  double decode = clock.output(model, uses_gpu);
   double prefill = decode;
+  decode += step_seconds(hardware, uses_gpu);
   double hits_sum = 0.0;
   int n_routed = 0;
   for (int i = 0; i < model.n_layers(); ++i) {
@@ -212,7 +223,7 @@ Speed predict(const ModelShape& model, const Hardware& hardware, const Workload&
     hits_sum += hits;
     ++n_routed;
   }
-  if (n_cpu_layers > 0 && place.n_gpu_layers > 0) {  // the row crosses from the CPU to the GPU
+  if (n_cpu_layers > 0 && uses_gpu) {  // the row crosses from the CPU to the GPU
     decode += clock.handshake();
     prefill += clock.handshake();
   }

@@ -39,7 +39,8 @@ class LocalityCurve {
   std::vector<Point> points_;
 };
 
-// Six launches in a captured graph, about 1.7 us each.
+// The trunk's four kernels of a layer in a captured graph, besides their bytes: 1.7 to 4 us each on
+// an H200 (bench/results/gpu_kernels.md). The experts' two are Machine::experts_us.
 constexpr double kGpuLayerSeconds = 10e-6;
 // As many barriers of a thread pool.
 constexpr double kCpuLayerSeconds = 20e-6;
@@ -55,6 +56,10 @@ struct Speed {
   double prefill = 0.0;   // tokens/s of a full chunk, as deep
   double hit_rate = 0.0;  // of the routed calls of all layers that run on the GPU
 };
+
+// Of a decode step, besides its layers and its output: submitting it, reading its results, choosing
+// the token.
+double step_seconds(const Hardware& hardware, bool uses_gpu);
 
 Speed predict(const ModelShape& model, const Hardware& hardware, const Workload& work,
               const Placement& place, const LocalityCurve& locality);

@@ -35,7 +35,10 @@ void expect_plausible(const MachineRates& rates) {
   for (const double rate : {rates.link_gbps, rates.cpu_gbps, rates.gpu_gbps}) {
     EXPECT_TRUE(std::isfinite(rate) && rate > 0.0) << rate;
   }
-  EXPECT_TRUE(std::isfinite(rates.handshake_us) && rates.handshake_us >= 0.0);
+  for (const double cost :
+       {rates.handshake_us, rates.launch_us, rates.readback_us, rates.sampling_us}) {
+    EXPECT_TRUE(std::isfinite(cost) && cost >= 0.0) << cost;
+  }
   EXPECT_GE(rates.copy_interference, 0.0);
   EXPECT_LE(rates.copy_interference, 1.0);
 }
@@ -45,7 +48,9 @@ TEST(Calibration, GivesAllMemoryBack) {
   ThreadPool threads(2);
   for (const OpenModel* model : {&tiny, &large}) {
     backend::RamDevice device(device_with(256 * kMiB));
-    expect_plausible(calibrate(**model, device, threads));
+    const MachineRates rates = calibrate(**model, device, threads);
+    expect_plausible(rates);
+    EXPECT_TRUE(std::isfinite(rates.experts_us) && rates.experts_us >= 0.0) << rates.experts_us;
     EXPECT_EQ(device.free_bytes(), 256 * kMiB);
     EXPECT_EQ(device.pinned_bytes(), 0u);
   }
@@ -108,6 +113,7 @@ TEST(Calibration, WhatADeviceHasNoRoomForIsNotMeasured) {
   EXPECT_GT(without_pinned.cpu_gbps, 0.0);
   EXPECT_EQ(without_pinned.link_gbps, 0.0);
   EXPECT_EQ(without_pinned.handshake_us, 0.0);
+  EXPECT_EQ(without_pinned.launch_us, -1.0);
 }
 
 TEST(Calibration, AFaultOfTheDeviceIsNotAFigure) {
@@ -133,6 +139,10 @@ TEST(UseMeasured, ReplacesWhatWasMeasuredAlone) {
                            .cpu_gbps = 50.0,
                            .gpu_gbps = 300.0,
                            .handshake_us = 7.0,
+                           .experts_us = 0.0,
+                           .launch_us = 3.0,
+                           .readback_us = 4.0,
+                           .sampling_us = 2.0,
                            .copy_interference = 0.0,
                            .cpu_gops = 90.0,
                            .cpu_kv_gbps = 30.0,

@@ -132,7 +132,8 @@ class Forecast : public ::testing::Test {
     if (p.n_gpu_layers == 0) {
       return host_seconds(shape, p.work, shape.n_layers(), {1, kWarmUp + kMeasured / 2},
                           h.cpu_gbps) +
-             static_cast<double>(shape.output_bytes) / (h.cpu_gbps * 1e9);
+             static_cast<double>(shape.output_bytes) / (h.cpu_gbps * 1e9) +
+             policy::step_seconds(h, false);
     }
     backend::RamDevice device({.n_bytes = h.vram_free,
                                .link_gbps = h.link_gbps,
@@ -141,6 +142,7 @@ class Forecast : public ::testing::Test {
                                .device_gbps = h.gpu_gbps,
                                .cpu_gbps = h.cpu_gbps,
                                .handshake_us = h.handshake_us,
+                               .experts_us = h.experts_us,
                                .copy_interference = h.copy_interference,
                                .before_copy = {}});
     ThreadPool threads(1);

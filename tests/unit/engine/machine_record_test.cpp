@@ -28,6 +28,10 @@ MachineRecord some_record() {
                       .cpu_gbps = 1.0 / 3.0,  // needs all digits
                       .gpu_gbps = 800.0,
                       .handshake_us = 17.5,
+                      .experts_us = 5.5,
+                      .launch_us = 0.0,
+                      .readback_us = 9.25,
+                      .sampling_us = 3.0,
                       .copy_interference = 0.0,
                       .cpu_gops = 120.0,
                       .cpu_kv_gbps = 3.5,
@@ -76,9 +80,10 @@ TEST(MachineRecord, WhatWasSavedComesBack) {
 
 TEST(MachineRecord, IsTextThatPeopleCanRead) {
   EXPECT_EQ(saved_text(),
-            cat("sluice-machine 3\nhost ", machine_fingerprint(""),
+            cat("sluice-machine 4\nhost ", machine_fingerprint(""),
                 "\ndevice 16 Some GPU, 8 GiB\nlink_gbps 25.1\ncpu_gbps 0.3333333333333333\n"
-                "gpu_gbps 800\nhandshake_us 17.5\ncopy_interference 0\ncpu_gops 120\n"
+                "gpu_gbps 800\nhandshake_us 17.5\nexperts_us 5.5\nlaunch_us 0\n"
+                "readback_us 9.25\nsampling_us 3\ncopy_interference 0\ncpu_gops 120\n"
                 "cpu_kv_gbps 3.5\ncpu_kv_prompt_gbps 44\ndevice 2 CPU\n"
                 "model 2 Qwen3  30B A3B (mine), 18632000000 bytes\ncpu_gbps 8.5\n"
                 "trial 31.25 cache Qwen3, 18 bytes; context 64\ntrial 0.001 cpu , 5 bytes\nend\n"));
@@ -112,6 +117,27 @@ TEST(MachineRecord, AnotherMachinesRecordAndAnOlderVersionsAreLeftOutWithoutAWor
   EXPECT_EQ(loaded(), some_record()) << "it is replaced";
 }
 
+// It took what few experts cost besides their bytes for a lower rate; the CPU's figures hold.
+TEST(MachineRecord, DevicesOfVersionThreeAreMeasuredAgainAndItSaysSo) {
+  const TempDir dir;
+  const auto load = [&](std::string text, std::string* warning) {
+    text.replace(text.find("machine 4"), 9, "machine 3");
+    ::sluice::test::write_file(dir / "machine", text);
+    return MachineRecord::load(dir / "machine", warning);
+  };
+  MachineRecord expected = some_record();
+  expected.devices.clear();
+  std::string warning;
+  EXPECT_EQ(load(saved_text(), &warning), expected);
+  EXPECT_EQ(warning, cat(dir / "machine",
+                         ": devices were measured by an older version of sluice, which knew less ",
+                         "of a step's costs; they are measured again"));
+  warning.clear();
+  expected.save(dir / "machine");
+  EXPECT_EQ(load(::sluice::test::read_file(dir / "machine"), &warning), expected);
+  EXPECT_EQ(warning, "") << "nothing is lost of a file without devices";
+}
+
 TEST(MachineRecord, EveryTruncationIsAWarning) {
   const std::string whole = saved_text();
   for (size_t n = 0; n < whole.size(); ++n) {
@@ -122,8 +148,8 @@ TEST(MachineRecord, EveryTruncationIsAWarning) {
 
 TEST(MachineRecord, WhatItDoesNotKnowIsAWarning) {
   const std::vector<std::pair<const char*, const char*>> cases = {
-      {"sluice-machine 3", "sluice-machine 4"},
-      {"sluice-machine 3",
+      {"sluice-machine 4", "sluice-machine 5"},
+      {"sluice-machine 4",
        "\x7f"
        "ELF"},
       {"host ", "hosts "},
@@ -150,11 +176,11 @@ TEST(MachineRecord, WhatItDoesNotKnowIsAWarning) {
   for (const auto& [from, to] : cases) {
     EXPECT_TRUE(machine_warning_for(with(from, to)).ends_with("; starting without it")) << to;
   }
-  EXPECT_EQ(machine_warning_for(with("sluice-machine 3", "sluice-machine 4")),
-            "has the line 'sluice-machine 4'; expected 'sluice-machine 3'; starting without it");
+  EXPECT_EQ(machine_warning_for(with("sluice-machine 4", "sluice-machine 5")),
+            "has the line 'sluice-machine 5'; expected 'sluice-machine 4'; starting without it");
   EXPECT_EQ(machine_warning_for(std::string(2'000'000, 'x')),
             "is larger than 1.00 MiB; starting without it");
-  machine_warning_for(with("sluice-machine 3", std::string(1000, '\0')));
+  machine_warning_for(with("sluice-machine 4", std::string(1000, '\0')));
 }
 
 TEST(MachineRecord, NumbersThatNoMachineHasAreAWarning) {

@@ -117,13 +117,16 @@ TEST(PlannerProperty, GivesTheSamePlanForTheSameInput) {
 
 // Where the GPU reads all experts of a token in the time that link and CPU read one, a miss is
 // never faster than a hit. (With a slower one it can be: CPU and GPU work beside each other, and
-// the last hits take more from the one than they give to the other.) But what a split of the misses
-// gained may be lost again, since a gain of less than kSplitGain is left.
+// the last hits take more from the one than they give to the other; so does what few experts cost
+// besides their bytes.) But what a split of the misses gained may be lost again, since a gain of
+// less than kSplitGain is left.
 TEST(PlannerProperty, MoreVramIsNeverSlowerAndNeverHasFewerSlots) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
     const ModelShape model = random_shape(random);
     Hardware hardware = random_hardware(random);
+    const bool counts_slots = seed % 3 > 0;
+    if (counts_slots) hardware.experts_us = 0.0;
     hardware.gpu_gbps = std::max(
         hardware.gpu_gbps, model.n_experts_used * std::max(hardware.cpu_gbps, hardware.link_gbps));
     double decode = 0.0;
@@ -134,8 +137,10 @@ TEST(PlannerProperty, MoreVramIsNeverSlowerAndNeverHasFewerSlots) {
       const Plan plan = make_plan(model, hardware, {});
       const Forecast& f = plan.forecast();
       ASSERT_GE(f.speed.decode, decode / kSplitGain) << "seed " << seed << " at " << mib << " MiB";
-      ASSERT_GE(f.n_slots, n_slots) << "seed " << seed << " at " << mib << " MiB";
-      for (size_t i = 0; i < layers.size(); ++i) {
+      if (counts_slots) {
+        ASSERT_GE(f.n_slots, n_slots) << "seed " << seed << " at " << mib << " MiB";
+      }
+      for (size_t i = 0; counts_slots && i < layers.size(); ++i) {
         ASSERT_GE(plan.layers[i].n_slots, layers[i].n_slots) << "seed " << seed << " layer " << i;
       }
       decode = std::max(decode, f.speed.decode);

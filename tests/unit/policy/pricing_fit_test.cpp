@@ -97,5 +97,19 @@ TEST(LocalityOfAProfile, IsTheShareOfItsFavourites) {
   EXPECT_EQ(curve.hits(1.0), 1.0);
 }
 
+// Q4_K of bench/results/gpu_kernels.md: 8 and 64 experts of 2.65 MB.
+TEST(FittedRates, ExpertsCostALineOfAFixedPartAndBytes) {
+  const ExpertCost h200 = fit_experts({8, 11.69e-6}, {64, 52.15e-6}, 2.654e6);
+  EXPECT_NEAR(h200.fixed_us, 5.91, 0.01);
+  EXPECT_NEAR(h200.gbps, 3673.0, 1.0);
+  const ExpertCost noise = fit_experts({1, 2e-6}, {8, 1.9e-6}, 1e3);  // no line: the rate of many
+  EXPECT_EQ(noise.fixed_us, 0.0);
+  EXPECT_NEAR(noise.gbps, 8e3 / 1.9e3, 1e-9);
+  const ExpertCost convex = fit_experts({1, 1e-6}, {8, 16e-6}, 1e3);
+  EXPECT_EQ(convex.fixed_us, 0.0);
+  EXPECT_NEAR(convex.gbps, 0.5, 1e-9);
+  EXPECT_NEAR(fit_experts({1, 3e-6}, {1, 3e-6}, 3e3).gbps, 1.0, 1e-9);  // one expert is used
+}
+
 }  // namespace
 }  // namespace sluice::policy::planner_test

@@ -115,9 +115,10 @@ TEST(Pricing, CountsTheScratchOfTheWidestStep) {
   EXPECT_EQ(pair_list_bytes(10, 2, 8), 128u + 64);
   EXPECT_EQ(expert_row_bytes(ops), 4u * 20 * 64);
   EXPECT_EQ(ops_scratch_bytes(ops), 4 * 20 * 64 + partial_bytes(ops) + narrow_ops_bytes(ops));
-  // 16 rows of 2 heads in 32 splits: 32 sums, a peak and a sum each, in fours.
-  EXPECT_EQ(attention_partials(16, ops.n_heads, ops.head_dim), 16 * 2 * 32 * 36);
-  EXPECT_EQ(partial_bytes(ops), 2u * 4 * 16 * 2 * 32 * 36);
+  // 10 rows of 2 heads in 32 splits: 32 sums, a peak and a sum each, in fours; 16 rows at most.
+  EXPECT_EQ(attention_partials(10, ops.n_heads, ops.head_dim), 10 * 2 * 32 * 36);
+  EXPECT_EQ(partial_bytes(ops), 2u * 4 * 10 * 2 * 32 * 36);
+  EXPECT_EQ(partial_bytes(ops_size(m, 500)), 2u * 4 * 16 * 2 * 32 * 36);
   // Two buffers of all 8 experts: 70,000 takes a slot of 70,144.
   EXPECT_EQ(stream_bytes(m), 2u * 8 * 70'144);
 }
