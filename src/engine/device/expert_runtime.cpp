@@ -82,6 +82,9 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       picks_out_(device.allocate(
           backend::MemoryKind::mapped,
           static_cast<uint64_t>(std::min(max_rows(), kMaxLogitRows)) * kPickedRowBytes)),
+      wave_memory_(
+          device.allocate(backend::MemoryKind::mapped,
+                          wave_bytes(model_.config().n_layers, model_.config().n_experts))),
       log_(mapped_memory(device), model_.config().n_layers, max_rows(),
            model_.config().n_experts_used),
       forced_(mapped_memory(device), model_.config(), max_rows(), options.reroute),
@@ -160,7 +163,7 @@ void ExpertRuntime::make_device_part() {
   if (options_.stream_bytes > 0) n_stream = std::min(n_stream, options_.stream_bytes);
   waves_.emplace(device_, model_,
                  ExpertWaves::Parts{*main_, *copy_stream_, slots_, host_, cache_, log_},
-                 std::span(scratch_.take(n_stream), n_stream));
+                 std::span(scratch_.take(n_stream), n_stream), std::move(wave_memory_));
   streamed_.emplace(*parts_, log_, *segmented_, *waves_, make_pair_lists());
 }
 

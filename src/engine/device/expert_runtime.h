@@ -135,7 +135,8 @@ class ExpertRuntime final : public StepDriver {
   // Pinned memory that nothing works without, before experts take what is left of it.
   backend::Mailbox mailbox_;
   backend::Buffer logits_out_,
-      picks_out_;  // mapped: logits on their way back, and the best of them
+      picks_out_;                // mapped: logits on their way back, and the best of them
+  backend::Buffer wave_memory_;  // for waves_
   RoutingLog log_;
   ForcedRoutes forced_;
   DeviceBlock scratch_;

@@ -10,12 +10,11 @@
 #include "base/carver.h"
 #include "base/check.h"
 #include "base/patience.h"
-#include "base/step_memory.h"
 
 namespace sluice::engine {
 
 ExpertWaves::ExpertWaves(backend::Device& device, const model::Model& model, const Parts& parts,
-                         std::span<std::byte> buffer)
+                         std::span<std::byte> buffer, backend::Buffer mapped)
     : device_(device),
       p_(parts),
       n_layers_(model.config().n_layers),
@@ -37,8 +36,7 @@ ExpertWaves::ExpertWaves(backend::Device& device, const model::Model& model, con
     }
     return carver.n_bytes();
   };
-  mapped_ = device.allocate(backend::MemoryKind::mapped,
-                            wave_bytes(n_layers_, static_cast<int64_t>(n_experts_)));
+  mapped_ = std::move(mapped);
   std::fill_n(mapped_.data(), mapped_.n_bytes(), std::byte{0});
   CHECK(lay_out(mapped_.data()) == mapped_.n_bytes());
   for (Half& half : halves_) {

@@ -34,9 +34,9 @@ class ExpertWaves {
     const policy::ExpertCache& cache;
     RoutingLog& log;
   };
-  // `buffer`: in the device's memory, two halves in one piece.
+  // `buffer`: in the device's memory, two halves in one piece; `mapped`: wave_bytes().
   ExpertWaves(backend::Device& device, const model::Model& model, const Parts& parts,
-              std::span<std::byte> buffer);
+              std::span<std::byte> buffer, backend::Buffer mapped);
 
   // Whether so many missing experts of a layer come over the link; else the CPU computes them.
   using Prefers = std::function<bool(LayerId layer, int n_missing)>;

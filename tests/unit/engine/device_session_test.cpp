@@ -17,9 +17,9 @@ struct DeviceSession : testing::Test {
   DeviceSession() : model(Model::load(file.path(), {.n_threads = 2})) {}
 
   // A device that has room for so much of the experts, and for all else.
-  DeviceOptions device(double share) const {
+  DeviceOptions device(double share, int chunk = 32) const {
     const policy::ModelShape shape = file.shape();
-    const policy::Workload work{.n_ctx = 64, .prefill_chunk = 32};
+    const policy::Workload work{.n_ctx = 64, .prefill_chunk = chunk};
     const policy::Placement none{2, {0, 0}, 0, 0.0};
     DeviceOptions d;
     d.kind = DeviceKind::sim;
@@ -97,7 +97,7 @@ TEST_F(DeviceSession, SaysWhatBecameOfTheWishes) {
 TEST_F(DeviceSession, CountsWhereExpertsWereFound) {
   // So few slots that both experts of a layer often miss, one for the link and one for the CPU; and
   // a virtual clock, or the cache's copies would decide by their speed how often.
-  DeviceOptions d = device(0.2);
+  DeviceOptions d = device(0.2, 1);
   d.sim.is_virtual = true;
   d.link_share = 0.5;
   Session session(model, {.n_ctx = 64, .prefill_chunk = 1, .device = d});
@@ -122,7 +122,7 @@ TEST_F(DeviceSession, CountsWhereExpertsWereFound) {
 
 TEST_F(DeviceSession, AVirtualClockGivesTheSameTimesInEveryRun) {
   const auto seconds = [&](double link_gbps) {
-    DeviceOptions d = device(0.3);
+    DeviceOptions d = device(0.3, 1);
     d.sim.is_virtual = true;
     d.sim.machine.link_gbps = link_gbps;
     d.link_share = 1.0;
@@ -180,7 +180,7 @@ TEST_F(DeviceSession, RoutingCanBeWatchedAndReplaced) {
 
 TEST_F(DeviceSession, WhatWasUsedIsLoadedFirstTheNextTime) {
   const TempDir dir;
-  DeviceOptions d = device(0.3);
+  DeviceOptions d = device(0.3, 1);
   d.profile_path = dir / "profiles/m.slrp";
   int64_t n_first = 0;
   for (int run = 0; run < 2; ++run) {
