@@ -72,6 +72,7 @@ struct PlacementInfo {
   int64_t n_experts = 0;    // of all layers
   uint64_t vram_bytes = 0;  // taken
   double link_share = 0.0;
+  int prefill_chunk = 0;  // tokens of a prompt that are computed together
   bool prefetches = false;
   double predicted_decode = 0.0;  // tokens/s
   double predicted_prefill = 0.0;

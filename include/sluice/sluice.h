@@ -83,7 +83,9 @@ struct SessionOptions {
   int n_ctx = 0;  // tokens the session can hold; 0: as trained, at most 4096
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
-  int prefill_chunk = 512;  // tokens computed together; 1 is pure decode
+  // Tokens of a prompt computed together; 1 is pure decode. 0: 512 on the CPU; with a device more,
+  // where its memory allows (PlacementInfo::prefill_chunk).
+  int prefill_chunk = 0;
   DeviceOptions device;
 
   // Called while experts are loaded before the first token.

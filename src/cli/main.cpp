@@ -18,11 +18,12 @@
 namespace {
 
 // Flags users know from llama.cpp that have one dash and several letters, which the parser cannot.
-constexpr std::array<std::array<std::string_view, 2>, 4> kSpellings = {{
+constexpr std::array<std::array<std::string_view, 2>, 5> kSpellings = {{
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
     {"-ngl", "--n-gpu-layers"},
     {"-np", "--parallel"},
+    {"-ub", "--prefill-chunk"},
 }};
 
 // In the same words in README.md and docs/placement.md; tests/docs_test.py compares them.

@@ -153,6 +153,7 @@ std::unique_ptr<engine::StepDriver> Session::Impl::make_cpu_driver() {
                             .must_fit = false});
   placement.predicted_decode = plan.plan().forecast().speed.decode;
   placement.predicted_prefill = plan.plan().forecast().speed.prefill;
+  placement.prefill_chunk = plan.plan().work.prefill_chunk;
   placement.warnings.insert(placement.warnings.end(), plan.warnings.begin(), plan.warnings.end());
   const policy::Workload& work = plan.plan().work;
   return std::make_unique<engine::Stepper>(model->model, backend::make_cpu_ops(*model->pool),
@@ -184,11 +185,11 @@ void Session::Impl::require_valid(std::span<const TokenId> tokens) const {
 
 Session::Session(const Model& model, const SessionOptions& options) {
   const ModelInfo& info = model.info();
-  if (options.n_ctx < 0 || options.prefill_chunk < 1) {
+  if (options.n_ctx < 0 || options.prefill_chunk < 0) {
     throw Error(
         Errc::bad_request,
         cat("a context of ", options.n_ctx, " tokens, computed ", options.prefill_chunk,
-            " at a time; expected a context of 1 or more (0: default) in chunks of 1 or more"));
+            " at a time; expected a context of 1 or more in chunks of 1 or more (0: default)"));
   }
   const int n_ctx = options.n_ctx > 0 ? options.n_ctx : policy::default_context(info.n_ctx_train);
   impl_ = std::make_unique<Impl>(model.impl_, options, n_ctx);

@@ -150,7 +150,7 @@ TEST_F(PlanOfQwen3, PrintsATableOfOneScreen) {
                            "pinned: mailbox ",
                            "readback 15 us",
                            "> expert cache",
-                           "all resident           needs 18.1 GiB",
+                           "all resident           needs 18.",
                            "GPU experts, streamed ",
                            "2048 tokens into a text; expert cache at its start: decode ",
                            "Why: ",

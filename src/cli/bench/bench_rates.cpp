@@ -23,7 +23,7 @@ policy::Steps steps_of(const BenchTest& test) {
 policy::Workload work_of(const SessionOptions& session) {
   return {.k_type = static_cast<policy::KvType>(session.k_type),
           .v_type = static_cast<policy::KvType>(session.v_type),
-          .prefill_chunk = session.prefill_chunk};
+          .prefill_chunk = session.prefill_chunk > 0 ? session.prefill_chunk : policy::kUsualChunk};
 }
 
 }  // namespace

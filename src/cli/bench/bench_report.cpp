@@ -241,7 +241,7 @@ Json bench_json(const BenchReport& report) {
                  {"cached_share", report.cached_share},
                  {"dropped", report.was_dropped}}},
                {"n_ctx", report.session.n_ctx},
-               {"prefill_chunk", report.session.prefill_chunk},
+               {"prefill_chunk", report.runs.front().placement.prefill_chunk},
                {"seed", report.seed},
                {"runs", std::move(runs)}};
   if (!report.route_trace.empty()) {

@@ -47,8 +47,10 @@ void ModelOptions::add_to(CLI::App& command, Use use) {
   add_choice(command, "--cache-type-v", kKvTypes, session.v_type,
              "type of cached values, also -ctv (f16)");
   command
-      .add_option("--prefill-chunk", session.prefill_chunk,
-                  "prompt tokens computed together; 1 is pure decode (512)")
+      .add_option(
+          "--prefill-chunk", session.prefill_chunk,
+          "prompt tokens computed together, also -ub; 1 is pure decode (512 on the CPU, more "
+          "where a device's memory allows)")
       ->check(at_least(1));
   device.add_placement_to(command);
   if (use == Use::computing) {

@@ -148,6 +148,11 @@ Json forecasts_json(const PlannedModel& model, const Plan& plan) {
         mode["measured_decode_tokens_per_second"] = measured;
       }
       mode["hit_rate"] = f.speed.hit_rate;
+      Json by_rows;
+      for (size_t i = 0; i < f.by_width.size(); ++i) {
+        by_rows[std::to_string(policy::kWidths[i])] = f.by_width[i];
+      }
+      mode["verified_tokens_per_second_by_rows"] = std::move(by_rows);
       mode["n_gpu_layers"] = f.n_gpu_layers;
       mode["n_slots"] = f.n_slots;
       mode["link_share"] = f.link_share;
@@ -257,6 +262,11 @@ void print_forecasts(const PlannedModel& model, const Plan& plan) {
       "    these hold %d tokens into a text; %s at its start: decode %.1f, prefill %.0f t/s\n",
       plan.work.forecast_depth(), std::string(policy::mode_name(plan.mode)).c_str(), start.decode,
       start.prefill);
+  std::printf("    several rows of one sequence in a step:");
+  for (size_t i = 0; i < policy::kWidths.size(); ++i) {
+    std::printf("%s %d: %.1f", i == 0 ? "" : ",", policy::kWidths[i], plan.forecast().by_width[i]);
+  }
+  std::printf(" t/s\n");
 }
 
 }  // namespace

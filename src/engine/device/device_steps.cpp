@@ -227,6 +227,7 @@ void DeviceSteps::fill_info() {
   info_.reason = plan.reason;
   info_.n_gpu_layers = plan.n_gpu_layers;
   info_.n_slots = forecast.n_slots;
+  info_.prefill_chunk = plan.work.prefill_chunk;
   for (const policy::LayerShape& layer : session_.shape.layers) info_.n_experts += layer.n_experts;
   info_.vram_bytes = free_before_ - std::min(free_before_, device_->free_bytes());
   info_.predicted_decode = forecast.speed.decode;
@@ -287,7 +288,7 @@ ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::Mod
   for (const policy::LayerPlan& layer : plan.layers) o.place.n_slots.push_back(layer.n_slots);
   o.cache = policy::cache_options(plan, shape, hardware, policy);
   o.hidden_bytes = policy::hidden_bytes(plan, hardware);
-  const double step_seconds = 1.0 / std::max(plan.forecast().speed.decode, 1e-3);
+  const double step_seconds = std::min(plan.step_seconds(), 1e3);
   o.staging = {.link_gbps = hardware.link_gbps,
                .layer_seconds = step_seconds / shape.n_layers(),
                .hits_seconds = least_layer_seconds(shape, hardware),

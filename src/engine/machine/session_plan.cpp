@@ -61,7 +61,9 @@ policy::Wishes wishes_of(const PlanRequest& request, const policy::ModelShape& s
   wishes.mtp = request.mtp;
   // A GPU takes prompts in narrow steps, so far.
   if (d.kind == DeviceKind::cuda) {
-    wishes.prefill_chunk = std::min(wishes.prefill_chunk, backend::kGpuMostRows);
+    wishes.prefill_chunk = wishes.prefill_chunk > 0
+                               ? std::min(wishes.prefill_chunk, backend::kGpuMostRows)
+                               : backend::kGpuMostRows;
   }
   return wishes;
 }

@@ -127,8 +127,8 @@ void add_memory(Plan& plan, const Hardware& hardware, const Scales& scales, cons
   plan.holding = hardware.registers_in_place ? HostHolding::registered : HostHolding::pinned;
 }
 
-Plan plan_whole(const ModelShape& model, const Hardware& hardware, const Wishes& wishes,
-                const LocalityCurve& locality) {
+Plan plan_for_chunk(const ModelShape& model, const Hardware& hardware, const Wishes& wishes,
+                    const LocalityCurve& locality) {
   const Scales scales(model, hardware, wishes, locality);
   const std::vector<Workload> works = workloads(model, wishes);
   std::vector<Candidate> all;
@@ -152,9 +152,47 @@ Plan plan_whole(const ModelShape& model, const Hardware& hardware, const Wishes&
     Forecast& forecast = plan.forecasts[i] = all[i].forecast;
     if (forecast.speed.decode == 0.0) continue;  // it was not weighed
     forecast.at_start = predict(model, hardware, start, all[i].place, locality);
+    for (size_t w = 0; w < kWidths.size(); ++w) {
+      forecast.by_width[w] =
+          predict_rows(model, hardware, plan.work, all[i].place, locality, {kWidths[w], 1});
+    }
   }
   plan.concessions = concessions(model, wishes, scales, plan.work, *chosen);
   plan.reason = reason(all, *chosen);
+  return plan;
+}
+
+// Whether a wider chunk than `plan` has is worth its scratch; `first` has the usual one.
+bool pays(const Plan& wider, const Plan& plan, const Plan& first) {
+  const auto same = [](const Plan& a, const Plan& b) {
+    return a.mode == b.mode && a.n_gpu_layers == b.n_gpu_layers && a.work.k_type == b.work.k_type &&
+           a.work.v_type == b.work.v_type;
+  };
+  const Speed& speed = wider.forecast().speed;
+  if (!same(wider, first)) return false;
+  if (speed.decode < (1.0 - kChunkLoss) * first.forecast().speed.decode) return false;
+  return wider.work.prefill_chunk <= kWideChunk ||
+         speed.prefill >= kChunkGain * plan.forecast().speed.prefill;
+}
+
+Plan plan_whole(const ModelShape& model, const Hardware& hardware, Wishes wishes,
+                const LocalityCurve& locality) {
+  if (wishes.prefill_chunk != 0) return plan_for_chunk(model, hardware, wishes, locality);
+  const int n_ctx = wishes.n_ctx > 0 ? wishes.n_ctx : default_context(model.n_ctx_train);
+  wishes.prefill_chunk = std::clamp(n_ctx, 1, kUsualChunk);
+  const Plan first = plan_for_chunk(model, hardware, wishes, locality);
+  Plan plan = first;
+  while (plan.n_gpu_layers > 0 && 2 * wishes.prefill_chunk <= std::min(n_ctx, kMostChunk)) {
+    wishes.prefill_chunk *= 2;
+    Plan wider;
+    try {
+      wider = plan_for_chunk(model, hardware, wishes, locality);
+    } catch (const Error&) {
+      break;  // a wish for slots or layers leaves no room for it
+    }
+    if (!pays(wider, plan, first)) break;
+    plan = std::move(wider);
+  }
   return plan;
 }
 

@@ -48,13 +48,22 @@ struct Wishes {
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
   bool may_quantise_kv = false;  // to q8_0, before experts leave VRAM
-  int prefill_chunk = 512;
-  bool mtp = false;  // hold the MTP blocks too
+  int prefill_chunk = 0;         // 0: chosen, see kMostChunk
+  bool mtp = false;              // hold the MTP blocks too
 };
 
 // The expert cache reads a part of its misses over the link only where that is predicted to be so
 // many times as fast: less is within the cost model's error, and the CPU needs no pinned memory.
 constexpr double kSplitGain = 1.05;
+
+// A prompt's chunk that nobody asked for: kUsualChunk on the CPU alone. With a GPU it doubles from
+// there, since experts that are not in VRAM cross the link once for every chunk, and kernels want
+// many rows of an expert: up to kWideChunk where its scratch costs decoding no more than
+// kChunkLoss, and on to kMostChunk where prompts are faster by kChunkGain each time.
+constexpr int kWideChunk = 2048;
+constexpr int kMostChunk = 8192;
+constexpr double kChunkLoss = 0.02;
+constexpr double kChunkGain = 1.05;
 
 // Tokens of a context that nobody asked for: as trained, 4096 at most.
 int default_context(int n_ctx_train);
@@ -84,8 +93,9 @@ struct Forecast {
   double link_share = 0.0;
   uint64_t vram_bytes = 0;
   uint64_t host_bytes = 0;
-  Speed speed;     // at the work's forecast_depth()
-  Speed at_start;  // of a text
+  Speed speed;                                       // at the work's forecast_depth()
+  Speed at_start;                                    // of a text
+  std::array<double, kWidths.size()> by_width = {};  // tokens/s verified, of one sequence
 };
 
 // How host experts are held so that the GPU can read them.
@@ -114,6 +124,8 @@ struct Plan {
 
   const Forecast& forecast(Mode of) const { return forecasts[static_cast<size_t>(of)]; }
   const Forecast& forecast() const { return forecast(mode); }
+  // Of a decode step, by prediction.
+  double step_seconds() const { return work.decode_rows() / forecast().speed.decode; }
 };
 
 // Throws Errc::bad_request for wishes that contradict each other or the model, and

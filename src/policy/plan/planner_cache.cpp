@@ -41,7 +41,7 @@ CacheOptions cache_options(const Plan& plan, const ModelShape& model, const Hard
 
 uint64_t hidden_bytes(const Plan& plan, const Hardware& hardware) {
   if (plan.n_gpu_layers == 0) return 0;
-  return static_cast<uint64_t>(hardware.link_gbps * 1e9 / plan.forecast().speed.decode);
+  return static_cast<uint64_t>(hardware.link_gbps * 1e9 * plan.step_seconds());
 }
 
 }  // namespace sluice::policy

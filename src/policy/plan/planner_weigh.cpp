@@ -22,7 +22,7 @@ int64_t sum(const std::vector<int>& counts) {
 [[noreturn]] void refuse(const std::string& text) { throw Error(Errc::bad_request, text); }
 
 void check_numbers(const Wishes& w) {
-  if (w.n_ctx < 0 || w.prefill_chunk < 1 || w.n_sequences < 1 || w.n_sequences > 1024) {
+  if (w.n_ctx < 0 || w.prefill_chunk < 0 || w.n_sequences < 1 || w.n_sequences > 1024) {
     refuse(cat(w.n_sequences, " sequences of ", w.n_ctx, " tokens, computed ", w.prefill_chunk,
                " at a time; expected 1 to 1024 sequences, and tokens in chunks of 1 or more"));
   }

@@ -80,18 +80,23 @@ constexpr uint64_t kCudaBytes = 512 * kMiB;
 // Speeds are predicted so far into a text, unless another depth is asked for.
 constexpr int kForecastDepth = 2048;
 
+// Tokens of a prompt that are computed together, unless the planner finds more of use.
+constexpr int kUsualChunk = 512;
+
 // What is asked of the model.
 struct Workload {
   int n_ctx = 0;  // tokens each sequence can hold
   int n_sequences = 1;
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
-  int prefill_chunk = 512;
+  int prefill_chunk = kUsualChunk;
   int depth = kForecastDepth;  // tokens before those whose speed is predicted
 
   int forecast_depth() const { return depth < n_ctx ? depth : n_ctx; }
   // Rows of the widest step: a prompt's chunk, or one token of every sequence.
   int max_rows() const { return prefill_chunk > n_sequences ? prefill_chunk : n_sequences; }
+  // Rows of a decode step: one of every sequence, as far as they go into one submission.
+  int decode_rows() const { return n_sequences < kNarrowRows ? n_sequences : kNarrowRows; }
 };
 
 // Where things are: the last n_gpu_layers layers and the output on the GPU, the others on the CPU.

@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
+using Distinct = LocalityCurve::Distinct;
+
 // A machine and a step, in bytes, operations and seconds.
 class Clock {
  public:
@@ -38,28 +40,37 @@ class Clock {
         interference_(hardware.copy_interference) {}
 
   double handshake() const { return handshake_; }
+  int used(const LayerShape& layer) const { return std::min(n_used_, layer.n_experts); }
 
-  // One token.
-  double decode_cpu_layer(const LayerShape& layer) const {
-    return kCpuLayerSeconds + (trunk_bytes(layer) + used_bytes(layer)) / cpu_ +
-           kv_bytes_at(layer, sequence_.n_ctx) / cpu_kv_;
+  // Weights are read once for all rows, keys and values for each sequence.
+  double decode_cpu_layer(const LayerShape& layer, const DecodeRows& rows,
+                          const Distinct& experts) const {
+    const int n_rows = rows.n_rows;
+    const auto expert = static_cast<double>(layer.expert_bytes);
+    const double trunk = trunk_bytes(layer);
+    return kCpuLayerSeconds + rows_on_cpu(trunk, trunk_ops(layer, n_rows), trunk, n_rows) +
+           rows_on_cpu(experts.sum() * expert, expert_ops(layer, n_rows), used(layer) * expert,
+                       n_rows) +
+           rows.n_sequences * kv_bytes_at(layer, sequence_.n_ctx) / cpu_kv_;
   }
-  // The trunk, then the experts, by how many of them are missing: were the calls independent, that
-  // would be so for m of them with probability C(used, m) (1 - hits)^m hits^(used - m).
-  double decode_gpu_layer(const LayerShape& layer, double hits, double link_share) const {
-    double seconds =
-        kGpuLayerSeconds + (trunk_bytes(layer) + kv_bytes_at(layer, sequence_.n_ctx)) / gpu_;
-    const int n = used(layer);
-    double n_ways = 1.0;  // C(n, m)
-    for (int m = 0; m <= n; ++m) {
-      const double chance = n_ways * std::pow(1.0 - hits, m) * std::pow(hits, n - m);
-      seconds += chance * expert_seconds(layer, m, link_share);
-      n_ways *= static_cast<double>(n - m) / (m + 1);
-    }
-    return seconds;
+  // The trunk, then the experts. Their number is a mean: of the whole numbers beside it, each
+  // counts as far as the mean is from the other.
+  double decode_gpu_layer(const LayerShape& layer, const DecodeRows& rows, const Distinct& experts,
+                          double link_share) const {
+    const double trunk = on_gpu(trunk_bytes(layer), trunk_ops(layer, rows.n_rows)) +
+                         rows.n_sequences * kv_bytes_at(layer, sequence_.n_ctx) / gpu_;
+    if (layer.n_experts == 0) return kGpuLayerSeconds + trunk;
+    const double missing = experts.sum() > 0.0 ? experts.misses / experts.sum() : 0.0;
+    const int fewer = static_cast<int>(experts.sum());
+    const double way = experts.sum() - fewer;
+    double seconds = (1.0 - way) * expected_seconds(layer, fewer, missing, link_share);
+    if (way > 0.0) seconds += way * expected_seconds(layer, fewer + 1, missing, link_share);
+    return kGpuLayerSeconds + trunk + seconds;
   }
-  double output(const ModelShape& model, bool on_gpu) const {
-    return static_cast<double>(model.output_bytes) / (on_gpu ? gpu_ : cpu_);
+  double output(const ModelShape& model, int n_rows, bool uses_gpu) const {
+    const auto bytes = static_cast<double>(model.output_bytes);
+    const double ops = 2.0 * static_cast<double>(model.output_elems) * n_rows;
+    return uses_gpu ? on_gpu(bytes, ops) : rows_on_cpu(bytes, ops, bytes, n_rows);
   }
 
   // A chunk: bytes are read once, so either they or the operations take the time. Attention goes
@@ -70,39 +81,54 @@ class Clock {
             ? chunk_ * kv_bytes_at(layer, sequence_.n_ctx + chunk_ / 2) / cpu_kv_prompt_
             : 0.0;
     return kCpuLayerSeconds + attention +
-           on_cpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer)) +
-           on_cpu(touched_bytes(layer), expert_ops(layer));
+           on_cpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer, chunk_)) +
+           on_cpu(touched_bytes(layer), expert_ops(layer, chunk_));
   }
   // Missing experts stream over the link beside the work, or the CPU computes them.
   double prefill_gpu_layer(const LayerShape& layer, double resident) const {
     const double missing = 1.0 - resident;
-    const double all = experts_ + on_gpu(touched_bytes(layer), expert_ops(layer));
+    const double ops = expert_ops(layer, chunk_);
+    const double all = experts_ + on_gpu(touched_bytes(layer), ops);
     const double streamed = std::max(all, missing * touched_bytes(layer) / link_);
     const double split = experts_ + resident * (all - experts_) +
                          (missing > 0.0 ? handshake_ : 0.0) +
-                         on_cpu(missing * touched_bytes(layer), missing * expert_ops(layer));
-    return kGpuLayerSeconds + on_gpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer)) +
+                         on_cpu(missing * touched_bytes(layer), missing * ops);
+    return kGpuLayerSeconds +
+           on_gpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer, chunk_)) +
            (layer.n_experts == 0 ? 0.0 : std::min(streamed, split));
   }
 
  private:
+  // Of n experts, by how many are missing: were they independent, that would be so for m of them
+  // with probability C(n, m) missing^m (1 - missing)^(n - m).
+  double expected_seconds(const LayerShape& layer, int n, double missing, double link_share) const {
+    if (missing >= 1.0) return expert_seconds(layer, 0, n, link_share);
+    double seconds = 0.0;
+    double chance = std::pow(1.0 - missing, n);
+    for (int m = 0; m <= n; ++m) {
+      seconds += chance * expert_seconds(layer, n - m, m, link_share);
+      if (missing <= 0.0) break;
+      chance *= missing / (1.0 - missing) * (n - m) / (m + 1);
+    }
+    return seconds;
+  }
   // Hits, what crosses the link, and the CPU's part go on beside each other; the slowest decides.
   // The link takes from the CPU what both read from the same memory.
-  double expert_seconds(const LayerShape& layer, int n_misses, double link_share) const {
+  double expert_seconds(const LayerShape& layer, int n_hits, int n_misses,
+                        double link_share) const {
     const auto expert = static_cast<double>(layer.expert_bytes);
-    const int n_hits = used(layer) - n_misses;
     const int n_link = link_reads(n_misses, static_cast<float>(link_share));
     const int n_cpu = n_misses - n_link;
     const double cpu =
         n_cpu > 0 ? handshake_ + (n_cpu + interference_ * n_link) * expert / cpu_ : 0.0;
-    const double hits = used(layer) > 0 ? experts_ + n_hits * expert / gpu_ : 0.0;
-    return std::max({hits, n_link * expert / link_, cpu});
+    return std::max({experts_ + n_hits * expert / gpu_, n_link * expert / link_, cpu});
   }
   double on_gpu(double bytes, double ops) const { return std::max(bytes / gpu_, ops / gpu_ops_); }
   double on_cpu(double bytes, double ops) const { return std::max(bytes / cpu_, ops / cpu_ops_); }
-  int used(const LayerShape& layer) const { return std::min(n_used_, layer.n_experts); }
-  double used_bytes(const LayerShape& layer) const {
-    return used(layer) * static_cast<double>(layer.expert_bytes);
+  // Of a decode step whose rows would take n_rows x alone bytes one by one. The rate of bytes has a
+  // row's products in it, so several rows together are never slower than that.
+  double rows_on_cpu(double bytes, double ops, double alone, int n_rows) const {
+    return std::max(bytes / cpu_, std::min(ops / cpu_ops_, n_rows * alone / cpu_));
   }
   // What a token reads besides experts, keys and values; recurrent state is also written.
   double trunk_bytes(const LayerShape& layer) const {
@@ -113,11 +139,11 @@ class Clock {
     work.n_ctx = n_tokens;
     return static_cast<double>(kv_bytes(layer, work));
   }
-  double trunk_ops(const LayerShape& layer) const {
-    return 2.0 * static_cast<double>(layer.trunk_elems) * chunk_;
+  double trunk_ops(const LayerShape& layer, int n_rows) const {
+    return 2.0 * static_cast<double>(layer.trunk_elems) * n_rows;
   }
-  double expert_ops(const LayerShape& layer) const {
-    return 2.0 * used(layer) * static_cast<double>(layer.expert_elems) * chunk_;
+  double expert_ops(const LayerShape& layer, int n_rows) const {
+    return 2.0 * used(layer) * static_cast<double>(layer.expert_elems) * n_rows;
   }
   // Of the experts a chunk meets at least once, were routing even.
   double touched_bytes(const LayerShape& layer) const {
@@ -170,7 +196,9 @@ LocalityCurve LocalityCurve::of(const RoutingProfile& profile) {
     points.push_back(
         {static_cast<double>(p) / kPoints, std::min(hits[static_cast<size_t>(p)] / n_layers, 1.0)});
   }
-  return LocalityCurve(points);
+  LocalityCurve curve(points);
+  curve.is_popularity_ = true;
+  return curve;
 }
 
 LocalityCurve::LocalityCurve(std::vector<Point> points) : points_(std::move(points)) {
@@ -190,44 +218,99 @@ double LocalityCurve::hits(double resident) const {
   return before->hits + way * (next->hits - before->hits);
 }
 
+// Each of n experts that are chosen with the same probability p is met by one of the rows at least
+// with 1 - (1 - p)^rows.
+Distinct LocalityCurve::distinct(double resident, const DecodeRows& rows, Choice choice) const {
+  const double n_experts = choice.n_experts;
+  const auto met = [&](double n, double calls) {
+    return n > 0.0 ? n * (1.0 - std::pow(1.0 - std::min(calls / n, 1.0), rows.n_rows)) : 0.0;
+  };
+  if (!is_popularity_) {
+    const double share = resident / rows.n_sequences;
+    const double own = hits(share);
+    const double by_chance = share < 1.0 ? (resident - share) / (1.0 - share) : 0.0;
+    const double missed = choice.n_used * (1.0 - own) * (1.0 - by_chance);
+    const double all = met(n_experts, choice.n_used);
+    const double misses = std::min(met((1.0 - resident) * n_experts, missed), all);
+    return {all - misses, misses};
+  }
+  Distinct sum{0.0, 0.0};
+  for (size_t i = 1; i < points_.size(); ++i) {
+    const Point& from = points_[i - 1];
+    const Point& to = points_[i];
+    const double middle = std::clamp(resident, from.resident, to.resident);
+    const double calls = choice.n_used * (to.hits - from.hits) / (to.resident - from.resident);
+    const auto part = [&](double begin, double end) {
+      return met((end - begin) * n_experts, (end - begin) * calls);
+    };
+    sum.hits += part(from.resident, middle);
+    sum.misses += part(middle, to.resident);
+  }
+  return sum;
+}
+
 double step_seconds(const Hardware& hardware, bool uses_gpu) {
   const double device = uses_gpu ? hardware.launch_us + hardware.readback_us : 0.0;
   return (device + hardware.sampling_us) * 1e-6;
 }
 
-Speed predict(const ModelShape& model, const Hardware& hardware, const Workload& work,
-              const Placement& place, const LocalityCurve& locality) {
+namespace {
+
+// Seconds of a step, of the layers and of what stands around them.
+struct Times {
+  double decode = 0.0;
+  double prefill = 0.0;
+  double hit_rate = 0.0;
+};
+
+Times times_of(const ModelShape& model, const Hardware& hardware, const Workload& work,
+               const Placement& place, const LocalityCurve& locality, const DecodeRows& rows) {
   const Clock clock(model, hardware, work);
   const int n_cpu_layers = model.n_layers() - place.n_gpu_layers;
   const bool uses_gpu = place.n_gpu_layers > 0;
-  double decode = clock.output(model, uses_gpu);
-  double prefill = decode;
-  decode += step_seconds(hardware, uses_gpu);
+  Times t{.decode = clock.output(model, rows.n_rows, uses_gpu) + step_seconds(hardware, uses_gpu),
+          .prefill = clock.output(model, 1, uses_gpu)};
   double hits_sum = 0.0;
   int n_routed = 0;
   for (int i = 0; i < model.n_layers(); ++i) {
     const LayerShape& layer = model.layers[static_cast<size_t>(i)];
-    if (i < n_cpu_layers) {
-      decode += clock.decode_cpu_layer(layer);
-      prefill += clock.prefill_cpu_layer(layer);
+    const bool on_gpu = i >= n_cpu_layers;
+    const int n_slots = on_gpu ? place.n_slots[static_cast<size_t>(i)] : 0;
+    const double resident =
+        layer.n_experts == 0 ? 1.0 : static_cast<double>(n_slots) / layer.n_experts;
+    const Distinct experts =
+        locality.distinct(resident, rows, {clock.used(layer), layer.n_experts});
+    if (!on_gpu) {
+      t.decode += clock.decode_cpu_layer(layer, rows, experts);
+      t.prefill += clock.prefill_cpu_layer(layer);
       continue;
     }
-    const double resident =
-        layer.n_experts == 0
-            ? 1.0
-            : static_cast<double>(place.n_slots[static_cast<size_t>(i)]) / layer.n_experts;
-    const double hits = locality.hits(resident);
-    decode += clock.decode_gpu_layer(layer, hits, place.link_share);
-    prefill += clock.prefill_gpu_layer(layer, resident);
+    t.decode += clock.decode_gpu_layer(layer, rows, experts, place.link_share);
+    t.prefill += clock.prefill_gpu_layer(layer, resident);
     if (layer.n_experts == 0) continue;
-    hits_sum += hits;
+    hits_sum += locality.hits(resident);
     ++n_routed;
   }
-  if (n_cpu_layers > 0 && uses_gpu) {  // the row crosses from the CPU to the GPU
-    decode += clock.handshake();
-    prefill += clock.handshake();
+  if (n_cpu_layers > 0 && uses_gpu) {  // the rows cross from the CPU to the GPU
+    t.decode += clock.handshake();
+    t.prefill += clock.handshake();
   }
-  return {1.0 / decode, work.prefill_chunk / prefill, n_routed ? hits_sum / n_routed : 0.0};
+  t.hit_rate = n_routed > 0 ? hits_sum / n_routed : 0.0;
+  return t;
+}
+
+}  // namespace
+
+double predict_rows(const ModelShape& model, const Hardware& hardware, const Workload& work,
+                    const Placement& place, const LocalityCurve& locality, const DecodeRows& rows) {
+  return rows.n_rows / times_of(model, hardware, work, place, locality, rows).decode;
+}
+
+Speed predict(const ModelShape& model, const Hardware& hardware, const Workload& work,
+              const Placement& place, const LocalityCurve& locality) {
+  const DecodeRows rows{work.decode_rows(), work.decode_rows()};
+  const Times t = times_of(model, hardware, work, place, locality, rows);
+  return {rows.n_rows / t.decode, work.prefill_chunk / t.prefill, t.hit_rate};
 }
 
 }  // namespace sluice::policy

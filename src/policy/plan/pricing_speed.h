@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,13 @@
 #include "policy/trace/routing_profile.h"
 
 namespace sluice::policy {
+
+// Of a decode step: a row of each of several sequences, or several of one that are verified
+// together. Neither is a prompt.
+struct DecodeRows {
+  int n_rows = 1;
+  int n_sequences = 1;
+};
 
 // Which share of a layer's routed calls finds its expert in VRAM, by the share of its experts that
 // are there: straight lines between the points, from (0, 0) to (1, 1).
@@ -35,8 +43,25 @@ class LocalityCurve {
 
   double hits(double resident) const;
 
+  // How many experts a layer reads for several rows at once, on average: in VRAM and elsewhere.
+  // Of a profile, each expert is met as often as its texts met it. Else rows choose evenly, and
+  // sequences have other texts: each finds its own in its share of the slots, and in those of the
+  // others what is there by chance. One row: n_used, by hits().
+  struct Distinct {
+    double hits;
+    double misses;
+    double sum() const { return hits + misses; }
+  };
+  struct Choice {
+    int n_used;
+    int n_experts;
+  };
+  Distinct distinct(double resident, const DecodeRows& rows, Choice choice) const;
+
  private:
   std::vector<Point> points_;
+  bool is_popularity_ =
+      false;  // the curve sums up how often experts are chosen, the most used first
 };
 
 // The trunk's four kernels of a layer in a captured graph, besides their bytes: 1.7 to 4 us each on
@@ -51,8 +76,11 @@ constexpr double kGpuOpsPerByte = 25.0;
 // measured with llama.cpp.
 constexpr double kCpuCoreOps = 0.06e12;
 
+// Rows of the steps that are recorded.
+inline constexpr std::array kWidths = {1, 2, 4, 8, 16};
+
 struct Speed {
-  double decode = 0.0;    // tokens/s of one sequence, Workload::forecast_depth() into its text
+  double decode = 0.0;    // tokens/s of all sequences, Workload::forecast_depth() into their texts
   double prefill = 0.0;   // tokens/s of a full chunk, as deep
   double hit_rate = 0.0;  // of the routed calls of all layers that run on the GPU
 };
@@ -60,6 +88,11 @@ struct Speed {
 // Of a decode step, besides its layers and its output: submitting it, reading its results, choosing
 // the token.
 double step_seconds(const Hardware& hardware, bool uses_gpu);
+
+// Tokens/s of decode steps of such rows; predict() has it for a row of each of the workload's
+// sequences.
+double predict_rows(const ModelShape& model, const Hardware& hardware, const Workload& work,
+                    const Placement& place, const LocalityCurve& locality, const DecodeRows& rows);
 
 Speed predict(const ModelShape& model, const Hardware& hardware, const Workload& work,
               const Placement& place, const LocalityCurve& locality);

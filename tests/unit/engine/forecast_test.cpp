@@ -78,12 +78,13 @@ class Forecast : public ::testing::Test {
 
   Forecast() : model(options()), shape(model.shape()), known(3, shape.layers[0].expert_bytes) {}
 
-  policy::Hardware hardware(const GridMachine& m) const {
+  policy::Hardware hardware(const GridMachine& m, int n_sequences = 1) const {
     const double scale = static_cast<double>(shape.layers[0].expert_bytes) / kRealExpertBytes;
     uint64_t n_bytes = shape.expert_bytes() + shape.output_bytes;
     for (const policy::LayerShape& layer : shape.layers) n_bytes += layer.trunk_bytes;
     policy::Hardware h;
-    h.vram_free = static_cast<uint64_t>(m.vram * static_cast<double>(n_bytes)) + fixed_bytes();
+    h.vram_free =
+        static_cast<uint64_t>(m.vram * static_cast<double>(n_bytes)) + fixed_bytes(n_sequences);
     h.ram_free = 64 * kGiB;
     h.gpu_gbps = 400.0 * scale;
     h.link_gbps = m.link * scale;
@@ -93,9 +94,11 @@ class Forecast : public ::testing::Test {
   }
 
   // Buffers and staging weigh more beside a tiny model than beside a real one: they come on top.
-  uint64_t fixed_bytes() const {
+  uint64_t fixed_bytes(int n_sequences) const {
     policy::Placement none{6, std::vector<int>(6), 0, 0.0};
-    const policy::VramBytes bytes = policy::price(shape, work(), none).vram;
+    policy::Workload all = work();
+    all.n_sequences = n_sequences;
+    const policy::VramBytes bytes = policy::price(shape, all, none).vram;
     return bytes.scratch + bytes.staging + bytes.tables + bytes.kv;
   }
 
@@ -127,8 +130,8 @@ class Forecast : public ::testing::Test {
     return policy::make_plan(shape, h, wishes, locality(h));
   }
 
-  // Seconds per token of the second part of a text, on the virtual clock.
-  double run(const policy::Plan& p, const policy::Hardware& h, const Text& text) const {
+  // Seconds per step of the second part of texts, a row of each, on the virtual clock.
+  double run(const policy::Plan& p, const policy::Hardware& h, std::span<const Text> texts) const {
     if (p.n_gpu_layers == 0) {
       return host_seconds(shape, p.work, shape.n_layers(), {1, kWarmUp + kMeasured / 2},
                           h.cpu_gbps) +
@@ -147,9 +150,10 @@ class Forecast : public ::testing::Test {
                                .before_copy = {}});
     ThreadPool threads(1);
     ExpertRuntimeOptions options = runtime_options(p, shape, h, policy::PolicyKind::mixture);
-    options.profile = &text.profile;
+    options.profile = &texts[0].profile;
     int pos = 0;
-    options.reroute = [&](LayerId layer, int64_t, std::span<int32_t> experts) {
+    options.reroute = [&](LayerId layer, int64_t row, std::span<int32_t> experts) {
+      const Text& text = texts[static_cast<size_t>(row)];
       const auto routed = text.trace.steps[static_cast<size_t>(pos)].layer(layer.value);
       for (size_t k = 0; k < routed.size(); ++k) experts[k] = routed[k].expert.value;
     };
@@ -158,8 +162,11 @@ class Forecast : public ::testing::Test {
     double start = 0.0;
     for (; pos < kWarmUp + kMeasured; ++pos) {
       if (pos == kWarmUp) start = runtime.seconds();
-      const StepRow row{static_cast<TokenId>(pos % 261), {}, true};
-      runtime.step({&row, 1}, policy::Phase::decode, {[](int64_t, std::span<const float>) {}});
+      std::vector<StepRow> rows;
+      for (int r = 0; r < std::ssize(texts); ++r) {
+        rows.push_back({static_cast<TokenId>(pos % 261), SequenceId(r), true});
+      }
+      runtime.step(rows, policy::Phase::decode, {[](int64_t, std::span<const float>) {}});
     }
     return (runtime.seconds() - start) / kMeasured;
   }
@@ -188,7 +195,7 @@ TEST_F(Forecast, IsWithin15PercentOfTheVirtualClockAndTheChoiceIsTheBest) {
       } catch (const Error&) {
         continue;
       }
-      const double seconds = run(p, h, known);
+      const double seconds = run(p, h, {&known, 1});
       EXPECT_NEAR(1.0 / p.forecast().speed.decode / seconds, 1.0, 0.15)
           << "link " << m.link << ", CPU " << m.cpu << ", VRAM " << m.vram << ", "
           << policy::mode_name(p.mode) << ": " << seconds * 1e6 << " us";
@@ -220,7 +227,7 @@ TEST_F(Forecast, IsWithin15PercentOnRoutingThatThePlannerWasNotTold) {
       continue;
     }
     double seconds = 0.0;
-    for (const Text& text : others) seconds += run(p, h, text);
+    for (const Text& text : others) seconds += run(p, h, {&text, 1});
     seconds /= static_cast<double>(others.size());
     EXPECT_NEAR(1.0 / p.forecast().speed.decode / seconds, 1.0, 0.15)
         << "link " << m.link << ", CPU " << m.cpu << ", VRAM " << m.vram << ": " << seconds * 1e6
@@ -228,6 +235,34 @@ TEST_F(Forecast, IsWithin15PercentOnRoutingThatThePlannerWasNotTold) {
     n_cached += p.mode == policy::Mode::expert_cache;
   }
   EXPECT_GE(2 * n_cached, std::ssize(grid()));
+}
+
+// A row of each of several sequences, whose texts the planner was not told of.
+TEST_F(Forecast, OfSeveralRowsIsWithin15PercentWhereverExpertsAre) {
+  std::vector<Text> texts;
+  for (uint64_t seed = 20; seed < 36; ++seed) {
+    texts.emplace_back(seed, shape.layers[0].expert_bytes);
+  }
+  for (const int n_rows : {2, 4, 8, 16}) {
+    for (const auto& [moe, vram] : {std::pair(policy::MoeWish::gpu, 1.2),
+                                    {policy::MoeWish::gpu, 0.3},
+                                    {policy::MoeWish::cache, 0.3},
+                                    {policy::MoeWish::cpu, 0.3}}) {
+      for (const double cpu : {10.0, 100.0}) {
+        const policy::Hardware h = hardware({25.0, cpu, vram}, n_rows);
+        policy::Wishes wishes;
+        wishes.moe = moe;
+        wishes.n_ctx = work().n_ctx;
+        wishes.n_sequences = n_rows;
+        wishes.prefill_chunk = 1;
+        const policy::Plan p = policy::make_plan(shape, h, wishes, locality(h));
+        const double seconds = run(p, h, std::span(texts).first(static_cast<size_t>(n_rows)));
+        EXPECT_NEAR(p.step_seconds() / seconds, 1.0, 0.15)
+            << n_rows << " rows, CPU " << cpu << ", " << policy::mode_name(p.mode) << ": "
+            << seconds * 1e6 << " us";
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -266,7 +266,7 @@ TEST_F(SessionTest, AnAnswerThatFailsGoesOnWhereItWas) {
 
 TEST_F(SessionTest, RefusesOptionsThatMakeNoSense) {
   for (const SessionOptions& o :
-       {SessionOptions{.n_ctx = -1}, SessionOptions{.prefill_chunk = 0}}) {
+       {SessionOptions{.n_ctx = -1}, SessionOptions{.prefill_chunk = -1}}) {
     error_of(Errc::bad_request, [&] { Session session(model, o); });
   }
   for (const int n_threads : {-1, 1025}) {

@@ -303,6 +303,23 @@ TEST(ExpertCache, CopiesOfAPrefillCostNothing) {
   }
 }
 
+// Several rows of a decode step, of sequences or to be verified: their copies cost what a token's
+// do, and an expert of one row is as much used as one of all.
+TEST(ExpertCache, RowsOfADecodeStepAreNoPrompt) {
+  for (const double copy_cost : {1e9, 0.0}) {
+    ExpertCache cache({.n_experts = 8, .layers = {{100, 2}}, .copy_cost = copy_cost});
+    cache.fill();
+    cache.begin_step(Phase::decode, 8);
+    for (int row = 0; row < 8; ++row) {
+      std::vector<RoutedExpert> routed = {{ExpertId(5), 1.0f}};
+      if (row == 0) routed.push_back({ExpertId(2), 1.0f});
+      cache.touch(LayerId(0), routed);
+    }
+    EXPECT_EQ(cache.end_step().size(), copy_cost > 0.0 ? 0u : 2u);
+    EXPECT_EQ(cache.n_steps(), 1u);
+  }
+}
+
 TEST(ExpertCache, SharesAddUpToTheBudget) {
   RoutingShape shape = generator_shape(5, 10, 2, 100);
   shape.expert_bytes = {100, 200, 100, 0, 200};

@@ -15,6 +15,7 @@ std::string moe_refusal(const Hardware& hardware, const Wishes& wishes) {
 
 TEST(PlannerModes, StreamsOnlyExpertsThatTheGpuCanRead) {
   Wishes wishes;
+  wishes.prefill_chunk = 512;
   wishes.moe = MoeWish::gpu;
   Hardware h = desktop();
   const PinnedBytes pinned = make_plan(qwen3_30b(), h, wishes).price.pinned;

@@ -134,7 +134,7 @@ TEST(PlannerProperty, MoreVramIsNeverSlowerAndNeverHasFewerSlots) {
     std::vector<LayerPlan> layers;
     for (uint64_t mib = 0; mib <= 8192; mib += 128) {
       hardware.vram_free = mib * kMiB;
-      const Plan plan = make_plan(model, hardware, {});
+      const Plan plan = make_plan(model, hardware, {.prefill_chunk = 512});
       const Forecast& f = plan.forecast();
       ASSERT_GE(f.speed.decode, decode / kSplitGain) << "seed " << seed << " at " << mib << " MiB";
       if (counts_slots) {

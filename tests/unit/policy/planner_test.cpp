@@ -112,6 +112,7 @@ TEST(Planner, RunsOnTheCpuAloneWithoutAGpu) {
 TEST(Planner, GivesUpKvPrecisionThenSlotsThenAllSlotsThenTrunkLayers) {
   const ModelShape model = qwen3_30b();
   Wishes wishes;
+  wishes.prefill_chunk = 512;
   wishes.may_quantise_kv = true;
   const char* const order[] = {"KV cache", "experts in VRAM", "all experts", "trunk layers"};
   std::vector<std::string> seen;
@@ -408,7 +409,7 @@ TEST(Planner, RefusesNumbersThatMakeNoSense) {
   EXPECT_FALSE(with([](Wishes& w) { w.n_ctx = -1; }).empty());
   EXPECT_FALSE(with([](Wishes& w) { w.n_sequences = 0; }).empty());
   EXPECT_FALSE(with([](Wishes& w) { w.n_sequences = 5000; }).empty());
-  EXPECT_FALSE(with([](Wishes& w) { w.prefill_chunk = 0; }).empty());
+  EXPECT_FALSE(with([](Wishes& w) { w.prefill_chunk = -1; }).empty());
   EXPECT_FALSE(with([](Wishes& w) { w.n_gpu_layers = -1; }).empty());
   EXPECT_FALSE(with([](Wishes& w) { w.n_cpu_moe = -1; }).empty());
   EXPECT_FALSE(with([](Wishes& w) { w.n_pinned = -1; }).empty());
