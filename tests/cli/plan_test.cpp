@@ -139,7 +139,7 @@ TEST_F(PlanOfQwen3, PrintsATableOfOneScreen) {
                            "rtx4070ti 12.0 GiB",
                            "Plan: expert cache",
                            "48 of 48 trunk layers on the GPU",
-                           "context 4096",
+                           "context 4096, KV f16, prompts in chunks of 2048",
                            "room for experts",
                            "2.53 MiB for 24 layers",
                            "registered in place",

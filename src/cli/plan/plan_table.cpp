@@ -323,10 +323,10 @@ void print_plan(const PlannedModel& model) {
       plan.n_gpu_layers == 0
           ? "everything on the CPU"
           : cat(plan.n_gpu_layers, " of ", shape.n_layers(), " trunk layers on the GPU");
-  std::printf("\nPlan: %s; %s; context %d%s, KV %s\n",
+  std::printf("\nPlan: %s; %s; context %d%s, KV %s, prompts in chunks of %d\n",
               std::string(policy::mode_name(plan.mode)).c_str(), trunk.c_str(), plan.work.n_ctx,
               plan.work.n_sequences > 1 ? cat(" x ", plan.work.n_sequences).c_str() : "",
-              (k == v ? k : cat(k, "/", v)).c_str());
+              (k == v ? k : cat(k, "/", v)).c_str(), plan.work.prefill_chunk);
   for (const std::string& line : plan.concessions) std::printf("  gave up: %s\n", line.c_str());
   if (plan.n_gpu_layers > 0) {
     print_memory("VRAM", vram_lines(plan.price.vram), plan.price.vram.total(), plan.vram_budget);
