@@ -90,6 +90,7 @@ class Forecast : public ::testing::Test {
     h.link_gbps = m.link * scale;
     h.cpu_gbps = m.cpu * scale;
     h.n_cores = 8;
+    h.experts_us = 30.0;  // more than a GPU has, so that it counts beside a slow link or CPU
     return h;
   }
 
