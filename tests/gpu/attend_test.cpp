@@ -13,6 +13,8 @@ namespace {
 
 using AttendTest = DeviceTest;
 constexpr double kU = 0x1p-24;  // of one rounding
+// Of a tensor core's product: 17 numbers are added with 24 bits at least, each cut, not rounded.
+constexpr double kProduct = 34;
 constexpr int kPageTokens = 64;
 constexpr float kEps = 1e-6f;
 
@@ -26,6 +28,7 @@ struct Case {
   NormOfHeads norm;
   bool adjacent;
   std::vector<Row> rows;
+  int n_live = -1;  // all
 
   int qkv_cols() const { return (n_heads + 2 * n_kv_heads) * head_dim; }
   std::string text() const {
@@ -61,6 +64,8 @@ class Check {
   }
 
   const std::vector<float>& out() const { return out_; }
+  const std::vector<uint16_t>& keys() const { return k_; }
+  const std::vector<uint16_t>& values() const { return v_; }
 
   // The row's own key and value, as they stand in the cache.
   void appended() const {
@@ -173,19 +178,25 @@ class Check {
     const auto q = turned_head(r, head);
     const double scale = 1 / std::sqrt(double(c_.head_dim));
     std::vector<double> scores;
-    double peak = -1e300, error = 0;
+    double peak = -1e300, error = 0, largest = 0;
+    for (const Bounded& number : q) largest = std::max(largest, std::abs(number.value));
     for (int t = 0; t < length; ++t) {
-      double dot = 0, size = 0, from_q = 0;
+      double dot = 0, size = 0, from_q = 0, all_keys = 0;
       for (int i = 0; i < c_.head_dim; ++i) {
         const double k = number(k_[cache_at({row.sequence, t}, kv_head, i)]);
         dot += q[at(i)].value * k;
         size += std::abs(q[at(i)].value * k);
         from_q += q[at(i)].error * std::abs(k);
+        all_keys += std::abs(k);
       }
       scores.push_back(dot * scale);
       peak = std::max(peak, dot * scale);
-      // Chains of 8 and a tree of 5, and q's own scaling.
-      error = std::max(error, (16 * kU * size + from_q) * scale);
+      // Two chains of products of a tensor core, head_dim / 16 in all (of bf16 twice as many), and
+      // three sums of those; q's own scaling and its two parts, of which the second has steps of
+      // 2^-24 of the largest number.
+      error = std::max(error, (((c_.head_dim / 16 + 2) * kProduct + 8) * kU * size + from_q +
+                               kU * largest * all_keys) *
+                                  scale);
     }
     double sum = 0, spread = 0;
     for (const double s : scores) {
@@ -193,9 +204,11 @@ class Check {
       spread = std::max(spread, peak - s);
     }
     // An exponential errs by twice a score's error, the rounding of the difference and 3 roundings;
-    // sums by their longest chain: a warp's positions of a tile, then tiles, warps and splits.
+    // sums by their longest chain: a warp's products (and as many scalings), one for each tile of
+    // its split, then warps and splits, the weights' two parts and quotient.
     const double weight = 2 * error + (spread + 3) * kU;
-    const double chain = (length / 32.0 + length / 256.0 + 64 + 8 + 12) * kU;
+    const double n_tiles = 2 * (std::max(length / 32.0, 128.0) / 128 + 2);  // two of bf16
+    const double chain = (n_tiles * (kProduct + 1) + 10 + 32 + 4 + 8) * kU;
     for (int i = 0; i < c_.head_dim; ++i) {
       double value = 0, size = 0;
       for (int t = 0; t < length; ++t) {
@@ -241,6 +254,8 @@ class Check {
     p.pairs_are_adjacent = c_.adjacent;
     p.positions = device_positions.data();
     p.sequences = device_sequences.data();
+    const Device<int32_t> n_live(std::vector<int32_t>{c_.n_live});
+    if (c_.n_live >= 0) p.n_live = n_live.data();
     p.page_table = table.data();
     p.table_stride = n_pages_each_;
     p.page_shift = 6;
@@ -292,6 +307,17 @@ TEST_F(AttendTest, EveryShapeWithinTheBound) {
   }
 }
 
+TEST_F(AttendTest, OnCardsWithLessSharedMemory) {
+  Launch small = how;
+  small.shared_bytes = 64 << 10;  // of a block on sm_75
+  for (const Type type : {Type::f16, Type::bf16}) {
+    check_all({type, 32, 4, 128, 64, NormOfHeads::per_head, false, {{0, 300}, {1, 90}}}, small);
+    check_all({type, 6, 2, 96, 48, NormOfHeads::per_head, true, {{0, 150}}}, small);
+  }
+  small.shared_bytes = 99 << 10;  // on sm_86 and 89
+  check_all({Type::f16, 16, 1, 256, 32, NormOfHeads::whole, false, {{0, 200}}}, small);
+}
+
 TEST_F(AttendTest, RowsOfOneSequenceSeeEachOther) {
   std::vector<Row> rows = {{0, 130}};
   for (int i = 0; i < 13; ++i) rows.push_back({1, 58 + i});
@@ -313,6 +339,25 @@ TEST_F(AttendTest, ARowsBytesDoNotDependOnTheRowsBeside) {
   const auto one = Check(alone, how).out();
   const size_t n = one.size() / 2;
   expect_same_bits(std::span(all).subspan(n, n), std::span(one).subspan(n, n), "row of 600");
+}
+
+TEST_F(AttendTest, RowsThatAreNotLiveAreZeroAndStoreNothing) {
+  Case c{Type::f16, 16, 2, 128, 64, NormOfHeads::per_head, false, {{0, 130}, {1, 300}, {2, 70}}, 2};
+  const Check padded(c, how);
+  c.rows[2].position = 71;  // stores elsewhere: only what the live rows do must be the same
+  c.n_live = -1;
+  const Check all(c, how);
+  const size_t n = all.out().size() / 3;
+  expect_same_bits(std::span(all.out()).first(2 * n), std::span(padded.out()).first(2 * n), "live");
+  EXPECT_EQ(std::vector<float>(n, 0.0f),
+            std::vector<float>(padded.out().end() - static_cast<long>(n), padded.out().end()));
+  size_t n_keys = 0, n_values = 0;
+  for (size_t i = 0; i < all.keys().size(); ++i) {
+    n_keys += all.keys()[i] != padded.keys()[i], n_values += all.values()[i] != padded.values()[i];
+  }
+  // The third row's two kv heads, but for numbers that were there by chance.
+  EXPECT_TRUE(n_keys > 200 && n_keys <= 2 * 128) << n_keys;
+  EXPECT_TRUE(n_values > 200 && n_values <= 2 * 128) << n_values;
 }
 
 }  // namespace

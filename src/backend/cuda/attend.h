@@ -37,6 +37,7 @@ struct Attend {
   // Rows of one sequence stand side by side, in order of position.
   const int32_t* positions = nullptr;   // [n_rows]
   const int32_t* sequences = nullptr;   // [n_rows]
+  const int32_t* n_live = nullptr;      // rows from *n_live on: zeros, nothing stored; null: none
   int max_length = 0;                   // no row is longer: blocks are launched for so many splits
   const int32_t* page_table = nullptr;  // [n_sequences, table_stride]
   int table_stride = 0;

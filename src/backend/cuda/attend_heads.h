@@ -47,61 +47,97 @@ SLUICE_LANE_FN void turn(const Attend& p, const PerLane<float> (&cos)[n],
   sync_lanes();
 }
 
-// out: [dims], zero behind head_dim.
+// One head of a row, in three steps, since the second must wait for the kernel before and memory is
+// far away: what is constant is read, then the row; then the head is made.
 template <int dims>
-SLUICE_LANE_FN void make_head(const Attend& p, int row, HeadKind kind, int head, float* out) {
-  const int n_before = kind == HeadKind::query ? 0
-                       : kind == HeadKind::key ? p.n_heads
-                                               : p.n_heads + p.n_kv_heads;
-  const float* const all = p.qkv +
-                           static_cast<int64_t>(row) * (p.n_heads + 2 * p.n_kv_heads) * p.head_dim +
-                           static_cast<int64_t>(n_before) * p.head_dim;
-  const float* const own = all + head * p.head_dim;
-  const float* weight = kind == HeadKind::query ? p.q_norm : p.k_norm;
-  const bool is_whole = p.head_norm == NormOfHeads::whole;
-  const bool has_norm = kind != HeadKind::value && p.head_norm != NormOfHeads::none;
-  if (is_whole) weight += head * p.head_dim;
-  // All that is read, at once.
-  constexpr int kOwn = dims / kWarp, kPairs = (dims / 2 + kWarp - 1) / kWarp;
-  PerLane<float> x[kOwn], w[kOwn], cos[kPairs], sin[kPairs];
-  const float* const angles = p.angles + static_cast<int64_t>(row) * 2 * p.n_pairs;
-  SLUICE_UNROLL for (int k = 0; k < kOwn; ++k) {
-    EACH_LANE(lane) {
-      const int i = lane + kWarp * k;
-      x[k][lane] = i < p.head_dim ? word_past_l1(own + i) : 0.0f;
-      w[k][lane] = has_norm && i < p.head_dim ? word_constant(weight + i) : 0.0f;
-    }
-  }
-  SLUICE_UNROLL for (int k = 0; k < kPairs; ++k) {
-    EACH_LANE(lane) {
-      const int j = lane + kWarp * k;
-      const bool turns = kind != HeadKind::value && j < p.n_pairs;
-      cos[k][lane] = turns ? word_constant(angles + j) : 0.0f;
-      sin[k][lane] = turns ? word_constant(angles + p.n_pairs + j) : 0.0f;
-    }
-  }
-  PerLane<float> scale{};
-  if (has_norm) {
-    const int n =
-        is_whole ? (kind == HeadKind::query ? p.n_heads : p.n_kv_heads) * p.head_dim : p.head_dim;
-    PerLane<float> squares{};
+class HeadMaker {
+ public:
+  SLUICE_LANE_FN HeadMaker(const Attend& p, int row, HeadKind kind, int head)
+      : kind_(kind), row_(row), head_(head) {
+    const bool is_whole = p.head_norm == NormOfHeads::whole;
+    const float* const weight =
+        (kind == HeadKind::query ? p.q_norm : p.k_norm) + (is_whole ? head * p.head_dim : 0);
+    const float* const angles = p.angles + static_cast<int64_t>(row) * 2 * p.n_pairs;
     SLUICE_UNROLL for (int k = 0; k < kOwn; ++k) {
-      EACH_LANE(lane) { squares[lane] = fma_rn(x[k][lane], x[k][lane], squares[lane]); }
+      EACH_LANE(lane) {
+        const int i = lane + kWarp * k;
+        w_[k][lane] = has_norm(p) && i < p.head_dim ? word_constant(weight + i) : 0.0f;
+      }
     }
-    squares = is_whole ? sum_of_squares(all, n) : sum_of_lanes(squares);
+    SLUICE_UNROLL for (int k = 0; k < kPairs; ++k) {
+      EACH_LANE(lane) {
+        const int j = lane + kWarp * k;
+        const bool turns = kind != HeadKind::value && j < p.n_pairs;
+        cos_[k][lane] = turns ? word_constant(angles + j) : 0.0f;
+        sin_[k][lane] = turns ? word_constant(angles + p.n_pairs + j) : 0.0f;
+      }
+    }
+  }
+
+  SLUICE_LANE_FN void read(const Attend& p) {
+    const float* const own = all_heads(p) + head_ * p.head_dim;
+    SLUICE_UNROLL for (int k = 0; k < kOwn; ++k) {
+      EACH_LANE(lane) {
+        const int i = lane + kWarp * k;
+        x_[k][lane] = i < p.head_dim ? word_past_l1(own + i) : 0.0f;
+      }
+    }
+  }
+
+  // out: [dims], zero behind head_dim.
+  SLUICE_LANE_FN void write(const Attend& p, float* out) const {
+    PerLane<float> scale{};
+    if (has_norm(p)) scale = norm_scale(p);
+    SLUICE_UNROLL for (int k = 0; k < kOwn; ++k) {
+      EACH_LANE(lane) {
+        out[lane + kWarp * k] =
+            has_norm(p) ? mul_rn(mul_rn(x_[k][lane], scale[lane]), w_[k][lane]) : x_[k][lane];
+      }
+    }
+    sync_lanes();
+    if (kind_ != HeadKind::value) turn<kPairs>(p, cos_, sin_, out);
+  }
+
+ private:
+  static constexpr int kOwn = dims / kWarp, kPairs = (dims / 2 + kWarp - 1) / kWarp;
+
+  SLUICE_LANE_FN bool has_norm(const Attend& p) const {
+    return kind_ != HeadKind::value && p.head_norm != NormOfHeads::none;
+  }
+  // The row's heads of this kind.
+  SLUICE_LANE_FN const float* all_heads(const Attend& p) const {
+    const int n_before = kind_ == HeadKind::query ? 0
+                         : kind_ == HeadKind::key ? p.n_heads
+                                                  : p.n_heads + p.n_kv_heads;
+    return p.qkv +
+           (static_cast<int64_t>(row_) * (p.n_heads + 2 * p.n_kv_heads) + n_before) * p.head_dim;
+  }
+  SLUICE_LANE_FN PerLane<float> norm_scale(const Attend& p) const {
+    const bool is_whole = p.head_norm == NormOfHeads::whole;
+    const int n =
+        is_whole ? (kind_ == HeadKind::query ? p.n_heads : p.n_kv_heads) * p.head_dim : p.head_dim;
+    PerLane<float> squares{}, scale;
+    SLUICE_UNROLL for (int k = 0; k < kOwn; ++k) {
+      EACH_LANE(lane) { squares[lane] = fma_rn(x_[k][lane], x_[k][lane], squares[lane]); }
+    }
+    squares = is_whole ? sum_of_squares(all_heads(p), n) : sum_of_lanes(squares);
     EACH_LANE(lane) {
       const float mean = div_rn(squares[lane], to_float(n));
       scale[lane] = div_rn(1.0f, sqrt_rn(add_rn(mean, p.eps)));
     }
+    return scale;
   }
-  SLUICE_UNROLL for (int k = 0; k < kOwn; ++k) {
-    EACH_LANE(lane) {
-      out[lane + kWarp * k] =
-          has_norm ? mul_rn(mul_rn(x[k][lane], scale[lane]), w[k][lane]) : x[k][lane];
-    }
-  }
-  sync_lanes();
-  if (kind != HeadKind::value) turn<kPairs>(p, cos, sin, out);
+
+  HeadKind kind_;
+  int row_, head_;
+  PerLane<float> x_[kOwn], w_[kOwn], cos_[kPairs], sin_[kPairs];
+};
+
+template <int dims>
+SLUICE_LANE_FN void make_head(const Attend& p, int row, HeadKind kind, int head, float* out) {
+  HeadMaker<dims> maker(p, row, kind, head);
+  maker.read(p);
+  maker.write(p, out);
 }
 
 // Rounds a head of `dims` numbers, zero behind head_dim, as the cache stores it; and stores its

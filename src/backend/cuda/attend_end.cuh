@@ -1,0 +1,78 @@
+// How attention's results leave a block: four values of a head at a time, as f32 and int8; what a
+// split leaves for others to add; and all splits of a head, added in their order. Part of
+// attend.cu. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/attend.h"
+#include "backend/cuda/attend_parts.h"
+#include "backend/cuda/segment.h"
+#include "backend/cuda/warp.cuh"
+
+namespace sluice::backend::cuda {
+
+// A split's sums for others to add: head_dim sums of a head, then its peak and its sum.
+__device__ __forceinline__ float* partial_of(const Attend& p, int row, int head, int split) {
+  return p.partials +
+         ((static_cast<int64_t>(row) * p.n_heads + head) * kMaxSplits + split) * (p.head_dim + 4);
+}
+
+// Four values of a head, final: to f32, to int8, or both. By a whole warp.
+__device__ __forceinline__ void write_four(const Attend& p, int row, int head, int at, float4 v) {
+  const int column = head * p.head_dim + at;
+  const bool is_in = at < p.head_dim;
+  if (p.out && is_in) {
+    *reinterpret_cast<float4*>(p.out + static_cast<int64_t>(row) * p.n_heads * p.head_dim +
+                               column) = v;
+  }
+  if (!p.out_int8) return;
+  const int64_t block = static_cast<int64_t>(row) * p.out_int8.n_chunks * 8 + column / 32;
+  quantize_segment({is_in ? v : float4{0, 0, 0, 0}},
+                   {{p.out_int8.q + 32 * block + column % 32, p.out_int8.d + block,
+                     p.out_int8.y + block, is_in}});
+}
+
+// All splits of a head, in their order, by one warp. The first parts are read with what they count:
+// that takes as long as anything else here.
+__device__ __forceinline__ void add_splits(const Attend& p, int row, int head, int n_splits,
+                                           int lane) {
+  constexpr int kAtOnce = 16;
+  const float* const part = partial_of(p, row, head, 0);
+  const auto value = [&](int k, int at) {
+    return load_past_l1(part + min(k, n_splits - 1) * (p.head_dim + 4) + min(at, p.head_dim - 4));
+  };
+  float4 values[kAtOnce];
+#pragma unroll
+  for (int k = 0; k < kAtOnce; ++k) values[k] = value(k, 4 * lane);
+  const float* const own = partial_of(p, row, head, min(lane, n_splits - 1)) + p.head_dim;
+  const PartWeights all({__ldcg(own)}, {__ldcg(own + 1)}, n_splits);
+#pragma unroll 1
+  for (int at = 4 * lane; at - 4 * lane < p.head_dim; at += kSegment) {
+    float4 total{0, 0, 0, 0};
+#pragma unroll 1
+    for (int first = 0; first < n_splits; first += kAtOnce) {
+      if (first > 0 || at >= kSegment) {
+#pragma unroll
+        for (int k = 0; k < kAtOnce; ++k) values[k] = value(first + k, at);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const float weight = from_lane(all.weight, (first + k) % kWarp);  // 0 behind the last
+        add_scaled(total, weight, values[k]);
+      }
+    }
+    write_four(p, row, head, at, divided(total, all.sum.value));
+  }
+}
+
+// Rows from n_live on: zeros, and nothing is stored.
+__device__ __forceinline__ void write_zeros(const Attend& p, int row, int first_head, int n_heads) {
+#pragma unroll 1
+  for (int h = warp_index(); h < n_heads; h += static_cast<int>(blockDim.x) / kWarp) {
+    const int own = 4 * lane_index();
+    for (int at = own; at - own < p.head_dim; at += kSegment) {
+      write_four(p, row, first_head + h, at, {0, 0, 0, 0});
+    }
+  }
+}
+
+}  // namespace sluice::backend::cuda
