@@ -286,7 +286,7 @@ class Model {
     weights_ = device<float>(rows * kUsed);
     scores_ = device<float>(rows * (kExperts + 1));
     n_done_ = device<unsigned>(rows * kHeads + 1);
-    list_ = {device<int32_t>(1), device<ExpertGroup>(rows * kUsed + 1)};
+    lists_ = {device<int32_t>(kLayers), device<ExpertGroup>(kLayers * (rows * kUsed + 1))};
     partials_ = device<float>(static_cast<size_t>(attend_partials(n_rows, kHeads, kHeadDim)));
     logits_ = device<float>(rows * kVocab);
   }
@@ -312,6 +312,9 @@ class Model {
  private:
   static constexpr int kQkv = (kHeads + 2 * kKvHeads) * kHeadDim;
   const Slots& slots(int layer) const { return layer % 2 ? odd_ : even_; }
+  ExpertList list(int layer) const {
+    return {lists_.n_groups + layer, lists_.groups + layer * (n_rows_ * kUsed + 1)};
+  }
 
   void enqueue_layer(int parts, int l, const Launch& how) const {
     if (parts & in) {
@@ -343,8 +346,8 @@ class Model {
     if (parts & router) route(routing(l), how);
     const ExpertShape shape{Type::q4_k, slots(l).down, kModel, kFf, 0, kUsed};
     const Ranking ranking = n_rows_ == 1 ? ranking_of(routing(l)) : Ranking{};
-    if (parts & up) gate_up({shape, n_rows_, list_, a_, h_, ranking}, how);
-    if (parts & dn) down({shape, n_rows_, list_, h_, weights_, nullptr, nullptr, x_, ranking}, how);
+    if (parts & up) gate_up({shape, n_rows_, list(l), a_, h_, ranking}, how);
+    if (parts & dn) down({shape, n_rows_, list(l), h_, weights_, nullptr, nullptr, x_}, how);
   }
 
   Attend attention(int l) const {
@@ -391,7 +394,7 @@ class Model {
     p.a = a_;
     p.experts = experts_;
     p.weights = weights_;
-    p.list = list_;
+    p.list = list(l);
     p.scores = scores_;
     p.n_done = n_done_ + n_rows_ * kHeads;
     return p;
@@ -407,7 +410,7 @@ class Model {
         *qkv_ = nullptr, *weights_ = nullptr, *scores_ = nullptr, *partials_ = nullptr,
         *logits_ = nullptr;
   Int8Rows a_, att_, h_;
-  ExpertList list_;
+  ExpertList lists_;  // of all layers
   unsigned* n_done_ = nullptr;
 };
 

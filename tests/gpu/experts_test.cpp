@@ -174,7 +174,6 @@ void check(const Case& c, int outside, const Launch& how) {
         device_shared.data(),
         device_rows.data(),
         device_x.data(),
-        {},
         c.n_live < c.n_rows ? n_live.data() : nullptr},
        how);
   std::vector<float> want = x;
@@ -291,8 +290,7 @@ TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
       const Ranking ranking = ranks ? Ranking{} : ranking_of(p);
       route(p, how);
       gate_up({shape, 1, p.list, a.rows(), h.rows(), ranking}, how);
-      down({shape, 1, p.list, h.rows(), p.weights, nullptr, nullptr, device_x.data(), ranking},
-           how);
+      down({shape, 1, p.list, h.rows(), p.weights, nullptr, nullptr, device_x.data()}, how);
       out.push_back(device_x.get());
       weights.push_back(device_weights.get());
       experts.push_back(chosen.get());

@@ -4,11 +4,11 @@
 // Layout   weights: stripes; h: int8 rows by slot; x: f32.
 // Mapping  a block owns eight outputs, a stripe of every expert; a warp takes every eighth expert,
 //          unit by unit, and reads its hidden rows straight from L2 into fragments. Outputs meet in
-//          shared memory, and eight threads add them by rank. The experts are ranked, and the first
-//          unit requested, awaited and unpacked, before the wait for gate_up: the router's writes
-//          are visible, since gate_up lets this kernel begin only behind its own wait.
+//          shared memory, and eight threads add them by rank. The list is read, and the first unit
+//          requested, awaited and unpacked, before the wait for gate_up: who wrote the list had
+//          done so before gate_up let this kernel begin.
 // Limits   as down.cu.
-// Cost     see bench/gpu_kernels and docs/decisions/0011.
+// Cost     see bench/gpu_kernels and docs/decisions/0011 and 0017.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -16,7 +16,6 @@
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/rank.h"
 #include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -29,7 +28,7 @@ constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kMostStages = 2;
 constexpr int kMostGroups = kMaxUsed + 1;
-constexpr int kMinShared = 76 * 1024;  // not more than two blocks an SM
+constexpr int kMinShared = 60 * 1024;  // registers keep a third block off an SM
 
 struct Chosen {  // in shared memory
   const uint8_t* down[kMostGroups];
@@ -38,15 +37,14 @@ struct Chosen {  // in shared memory
   float out[kMostGroups][8];  // by slot
 };
 
-// The list's groups, and their weights.
+// The list's groups.
 __device__ __forceinline__ void read_list(const Down& p, int n_groups, Chosen& out) {
-  const int i = static_cast<int>(threadIdx.x), n_used = p.shape.n_used;
+  const int i = static_cast<int>(threadIdx.x);
   if (i >= n_groups) return;
   const ExpertGroup* const group = p.list.groups + i;
   out.down[i] = reinterpret_cast<const uint8_t*>(
       __ldcg(reinterpret_cast<const unsigned long long*>(&group->down)));
   out.slot[i] = __ldcg(group->slot);
-  out.weight[i] = __ldcg(i < n_used ? p.weights + i : p.shared_weights + i - n_used);
 }
 
 // The unit a warp is at: its groups one after the other, every eighth.
@@ -55,38 +53,18 @@ struct Place {
   int unit;
 };
 
-template <Type type, bool ranks>
+template <Type type>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1 : 2))
     down_row_kernel(const __grid_constant__ DownSizes a) {
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Chosen chosen;
-  __shared__ __align__(16) uint32_t keys[kMostRanked];
-  __shared__ float scores[kMostRanked], best[kMaxUsed];
   __shared__ uint64_t barriers[kWarps * kMostStages];
   const int warp = warp_index(), lane = lane_index();
   const int n_groups = a.p.shape.n_used + (a.p.shape.shared_d_ff > 0 ? 1 : 0);
   WeightRing ring(shared + warp * a.ring.n_slots * a.ring.slot_size, a.ring.slot_size,
                   barriers + warp * kMostStages, a.ring.n_slots);
   let_next_kernel_begin();
-  if constexpr (ranks) {
-    const Ranking& r = a.p.ranking;
-    const int own = static_cast<int>(threadIdx.x);
-    const float score = own < r.n_experts ? __ldcg(r.scores + own) : 0.0f;
-    const int expert = Ranks::expert(warp, lane);
-    const uint8_t* const at = expert < r.n_experts ? r.table[expert] : nullptr;
-    const Ranks all({score}, r.n_experts, keys, warp);
-    if (own < kMostRanked) scores[own] = score;
-    __syncthreads();
-    const int rank = all.rank().value;
-    if (rank < n_groups && own % 2 == 0) {
-      chosen.down[rank] = at ? at + r.down_at : nullptr;
-      chosen.slot[rank] = rank;
-      best[rank] = all.score(lane);
-      if (blockIdx.x == 0) r.experts[rank] = expert;
-    }
-  } else {
-    read_list(a.p, n_groups, chosen);
-  }
+  read_list(a.p, n_groups, chosen);
   __syncthreads();
 
   const auto shape_of = [&](int group) {
@@ -114,20 +92,9 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
   };
 #pragma unroll 1
   for (int i = 0; i < a.ring.n_slots && asked.group < n_groups; ++i) request();
-  if constexpr (ranks) {
-    const Ranking& r = a.p.ranking;
-    if (warp == 0) {
-      const float weight = expert_weights({r.score, r.renormalize, n_groups, r.n_experts},
-                                          {lane < n_groups ? best[lane] : 0.0f}, scores)
-                               .value;
-      if (lane < n_groups) {
-        chosen.weight[lane] = weight;
-        if (blockIdx.x == 0) a.p.weights[lane] = weight;
-      }
-    }
-  }
-
   PerLane<float> acc = {};
+  // Of threads of the first warp, which has a group: read behind its wait.
+  float x = 0.0f, weight = 0.0f;
   bool waited = false;
 #pragma unroll 1
   for (; at.group < n_groups; advance(at)) {
@@ -141,6 +108,11 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     if (!waited) {
       wait_for_previous_kernel();
       waited = true;
+      const int own = static_cast<int>(threadIdx.x), n_used = a.p.shape.n_used;
+      if (own < 8) x = __ldcg(a.p.x + 8 * blockIdx.x + lane);
+      if (own < n_groups) {
+        weight = __ldcg(own < n_used ? a.p.weights + own : a.p.shared_weights + own - n_used);
+      }
     }
     if (src) {
       const int64_t first = static_cast<int64_t>(slot) * a.p.h.n_chunks;
@@ -160,8 +132,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     if (asked.group < n_groups) request();
   }
   if (!waited) wait_for_previous_kernel();
-  float x = 0.0f;
-  if (threadIdx.x < 8) x = __ldcg(a.p.x + 8 * blockIdx.x + lane);
+  if (static_cast<int>(threadIdx.x) < n_groups) chosen.weight[threadIdx.x] = weight;
   __syncthreads();
   if (threadIdx.x < 8) {
     a.p.x[8 * blockIdx.x + lane] =
@@ -176,18 +147,13 @@ void run(const Down& p, const Launch& how) {
   CHECK(needed <= how.shared_bytes);
   const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
   const dim3 grid(static_cast<unsigned>(p.shape.d_model / 8));
-  if (p.ranking.scores) {
-    launch(down_row_kernel<type, true>, grid, kThreads, bytes, how, args);
-  } else {
-    launch(down_row_kernel<type, false>, grid, kThreads, bytes, how, args);
-  }
+  launch(down_row_kernel<type>, grid, kThreads, bytes, how, args);
 }
 
 }  // namespace
 
 void down_row(const Down& p, const Launch& how) {
   CHECK(p.n_rows == 1);
-  CHECK(!p.ranking.scores || (p.ranking.n_experts <= kMostRanked && p.shape.shared_d_ff == 0));
   with_stripe_type(p.shape.down_type, [&]<Type type>() { run<type>(p, how); });
 }
 

@@ -43,9 +43,9 @@ struct ExpertShape {
 
 enum class RouterScore { softmax, sigmoid };
 
-// For a single row: gate_up and down rank the experts by themselves, so that no block of the router
-// has to wait for all others (docs/decisions/0011). Then they read no list; down writes experts and
-// weights. At most 128 experts, and no shared one.
+// For a single row: gate_up ranks the experts by itself, so that no block of the router has to wait
+// for all others (docs/decisions/0011), and writes the list, experts and weights. At most 128
+// experts, and no shared one.
 struct Ranking {
   const float* scores = nullptr;  // [n_experts]; null: the list says who was chosen
   int n_experts = 0;
@@ -55,6 +55,7 @@ struct Ranking {
   int64_t up_at = 0;
   int64_t down_at = 0;
   int32_t* experts = nullptr;  // [n_used]
+  float* weights = nullptr;    // [n_used]
 };
 constexpr int kMostRanked = 128;
 
@@ -78,11 +79,10 @@ struct Down {
   int n_rows = 0;
   ExpertList list;
   Int8Rows h;
-  float* weights = nullptr;               // [n_rows, n_used]; written where `ranking` is set
+  const float* weights = nullptr;         // [n_rows, n_used]
   const float* shared_weights = nullptr;  // [n_rows]
   const float* outside = nullptr;
-  float* x = nullptr;  // [n_rows, d_model]
-  Ranking ranking = {};
+  float* x = nullptr;               // [n_rows, d_model]
   const int32_t* n_live = nullptr;  // rows from *n_live on stay as they are; null: there are none
 };
 void down(const Down& p, const Launch& how);

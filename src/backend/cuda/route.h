@@ -41,13 +41,14 @@ struct Route {
 };
 void route(const Route& p, const Launch& how);
 
-// Whether gate_up and down could rank instead.
+// Whether gate_up could rank instead.
 constexpr bool can_rank_later(const Route& p) {
   return p.n_rows == 1 && p.n_experts <= kMostRanked && p.shared[0] == nullptr &&
          p.shared_gate == nullptr;
 }
 constexpr Ranking ranking_of(const Route& p) {
-  return {p.scores, p.n_experts, p.score, p.renormalize, p.table, p.up_at, p.down_at, p.experts};
+  return {p.scores, p.n_experts, p.score,   p.renormalize, p.table,
+          p.up_at,  p.down_at,   p.experts, p.weights};
 }
 
 }  // namespace sluice::backend::cuda
