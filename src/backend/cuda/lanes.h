@@ -88,6 +88,7 @@ SLUICE_LANE_FN T word_constant(const T* p) {
 SLUICE_LANE_FN float4 load_constant(const float* p) {
   return __ldg(reinterpret_cast<const float4*>(p));
 }
+SLUICE_LANE_FN uint2 load_8_constant(const void* p) { return __ldg(static_cast<const uint2*>(p)); }
 
 // What lanes wrote to shared memory is there for the others.
 SLUICE_LANE_FN void sync_lanes() { __syncwarp(); }
@@ -155,6 +156,9 @@ inline int sum_of_bytes(uint32_t bytes) {
 struct float4 {
   float x, y, z, w;
 };
+struct uint2 {
+  uint32_t x, y;
+};
 struct uint4 {
   uint32_t x, y, z, w;
 };
@@ -173,6 +177,11 @@ T word_constant(const T* p) {
   return *p;
 }
 inline float4 load_constant(const float* p) { return load_past_l1(p); }
+inline uint2 load_8_constant(const void* p) {
+  uint2 two;
+  std::memcpy(&two, p, 8);
+  return two;
+}
 
 inline void sync_lanes() {}
 

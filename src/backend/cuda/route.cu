@@ -12,7 +12,7 @@
 #include "backend/cuda/choose.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/route.h"
-#include "backend/cuda/router_weights.cuh"
+#include "backend/cuda/router_products.h"
 #include "backend/cuda/score_row.h"
 #include "backend/cuda/stage_rows.h"
 #include "base/check.h"
@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kWarps = kRouteWarps;
 constexpr int kThreads = kRouteThreads;
-constexpr int kKept = 2;    // segments of a warp whose weights are read before the wait
-constexpr int kAtOnce = 8;  // rows
+constexpr int kKept = 2;  // segments of a warp whose weights are read before the wait
+constexpr int kAtOnce = kRowsAtOnce;
 
 // What a block computes before anybody chooses.
 class Scorer {
@@ -54,14 +54,14 @@ class Scorer {
 #pragma unroll
         for (int k = 0; k < kKept; ++k) x[j][k] = values(min(first + j, p_.n_rows - 1), k);
       }
-      float dots[kAtOnce];
+      EightRows dots;
 #pragma unroll
       for (int k = 0; k < kKept; ++k) {
-        float squares[kAtOnce];
+        EightRows squares;
 #pragma unroll
         for (int j = 0; j < kAtOnce; ++j) {
-          squares[j] = square_of(x[j][k]);
-          dots[j] = multiply_add(w_[k], g_[k], x[j][k], k == 0 ? 0.0f : dots[j]);
+          squares.of[j] = square_of(x[j][k]);
+          dots.of[j] = multiply_add(w_[k], g_[k], x[j][k], k == 0 ? 0.0f : dots.of[j]);
         }
         set_squares(first, warp_ + kWarps * k, squares);
       }
@@ -69,7 +69,7 @@ class Scorer {
       for (int k = kKept; warp_ + kWarps * k < n_segments_; ++k) {
         add_segment(first, k, dots);
       }
-      const float dot = sum_of_rows(dots);
+      const float dot = sum_of_rows({dots}).value;
       if (lane_ % 4 == 0 && first + lane_ / 4 < p_.n_rows) {
         dots_[(first + lane_ / 4) * kWarps + warp_] = dot;
       }
@@ -113,45 +113,22 @@ class Scorer {
                           p_.d_model, lane_);
   }
   // A segment that is not kept.
-  __device__ __forceinline__ void add_segment(int first, int k, float (&dots)[kAtOnce]) {
+  __device__ __forceinline__ void add_segment(int first, int k, EightRows& dots) {
     const float4 w = router_weights(p_, expert_, column(k)), g = norm_at(column(k));
-    float squares[kAtOnce];
+    EightRows squares;
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       const float4 x = values(min(first + j, p_.n_rows - 1), k);
-      squares[j] = square_of(x);
-      dots[j] = multiply_add(w, g, x, dots[j]);
+      squares.of[j] = square_of(x);
+      dots.of[j] = multiply_add(w, g, x, dots.of[j]);
     }
     set_squares(first, warp_ + kWarps * k, squares);
   }
-  __device__ __forceinline__ void set_squares(int first, int segment,
-                                              const float (&squares)[kAtOnce]) {
-    const float sum = sum_of_rows(squares);
+  __device__ __forceinline__ void set_squares(int first, int segment, const EightRows& squares) {
+    const float sum = sum_of_rows({squares}).value;
     if (lane_ % 4 == 0 && first + lane_ / 4 < p_.n_rows && segment < n_segments_) {
       squares_[(first + lane_ / 4) * n_segments_ + segment] = sum;
     }
-  }
-  // Eight sums over all lanes, of value j in lanes 4 j .. 4 j + 3. Each is the tree of warp_sum, so
-  // a row's bits do not depend on how many there are; but half of the values are handed on at each
-  // of the first three levels.
-  __device__ __forceinline__ float sum_of_rows(const float (&values)[kAtOnce]) const {
-    static_assert(kAtOnce == 8);
-    float v[kAtOnce];
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) v[j] = values[j];
-#pragma unroll
-    for (int level = 0; level < 3; ++level) {
-      const int mask = 16 >> level, half = kAtOnce / 2 >> level;
-      const bool is_upper = lane_ & mask;
-#pragma unroll
-      for (int j = 0; j < half; ++j) {
-        const float sent = is_upper ? v[j] : v[j + half];
-        const float kept = is_upper ? v[j + half] : v[j];
-        v[j] = __fadd_rn(kept, __shfl_xor_sync(kAllLanes, sent, mask));
-      }
-    }
-    v[0] = __fadd_rn(v[0], __shfl_xor_sync(kAllLanes, v[0], 2));
-    return __fadd_rn(v[0], __shfl_xor_sync(kAllLanes, v[0], 1));
   }
   __device__ __forceinline__ void write_segment(int r, int segment, float4 x) const {
     const int at = kSegment * segment + 4 * lane_;

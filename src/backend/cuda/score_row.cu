@@ -9,8 +9,9 @@
 #include "backend/cuda/score_row.h"
 
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/router_weights.cuh"
+#include "backend/cuda/router_products.h"
 #include "backend/cuda/stage_row.h"
+#include "backend/cuda/warp.cuh"
 #include "base/check.h"
 
 namespace sluice::backend::cuda {

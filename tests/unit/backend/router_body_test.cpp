@@ -1,0 +1,94 @@
+// The router's products as its kernels make them (backend/cuda/router_products.h), compiled by g++
+// with a warp as 32 loops: weights of every type as they are, products in one order, and the sums
+// of eight rows with the bits of each alone.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/router_products.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+#include "base/random.h"
+#include "quant/half.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+using quant::Type;
+
+float router_number(uint64_t seed, int i) {
+  return random_signed(random_bits(seed, static_cast<uint64_t>(i)));
+}
+
+TEST(RouterBodyTest, WeightsAreReadAsTheyAre) {
+  constexpr int kExperts = 3, kModel = 36;  // not a multiple of 32
+  std::vector<float> f32, gate;
+  std::vector<uint16_t> f16, bf16;
+  for (int i = 0; i < kExperts * kModel; ++i) {
+    f32.push_back(router_number(1, i));
+    f16.push_back(quant::f32_to_f16(f32.back()));
+    bf16.push_back(quant::f32_to_bf16(f32.back()));
+  }
+  for (int i = 0; i < kModel; ++i) gate.push_back(router_number(2, i));
+  Route p;
+  p.d_model = kModel, p.n_experts = kExperts, p.shared_gate = gate.data();
+  for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
+    p.type = type;
+    p.weight = type == Type::f32   ? static_cast<const void*>(f32.data())
+               : type == Type::f16 ? f16.data()
+                                   : bf16.data();
+    for (int expert = 0; expert <= kExperts; ++expert) {
+      for (int at = 0; at < 128; at += 4) {
+        const float4 got = router_weights(p, expert, at);
+        const float four[4] = {got.x, got.y, got.z, got.w};
+        for (int k = 0; k < 4; ++k) {
+          const auto i = static_cast<size_t>(expert * kModel + at + k);
+          const float want = at >= kModel         ? 0.0f
+                             : expert == kExperts ? gate[static_cast<size_t>(at + k)]
+                             : type == Type::f32  ? f32[i]
+                             : type == Type::f16  ? quant::f16_to_f32(f16[i])
+                                                  : quant::bf16_to_f32(bf16[i]);
+          ASSERT_EQ(want, four[k]) << expert << ", " << at + k;
+        }
+      }
+    }
+  }
+}
+
+TEST(RouterBodyTest, FourProductsAreAddedInOrder) {
+  for (int i = 0; i < 100; ++i) {
+    const auto four = [&](uint64_t seed) {
+      return float4{router_number(seed, 4 * i), router_number(seed, 4 * i + 1),
+                    router_number(seed, 4 * i + 2), router_number(seed, 4 * i + 3)};
+    };
+    const float4 w = four(3), g = four(4), x = four(5);
+    float want = router_number(6, i);
+    const float got = multiply_add(w, g, x, want);
+    want = std::fma(w.x, g.x * x.x, want);
+    want = std::fma(w.y, g.y * x.y, want);
+    want = std::fma(w.z, g.z * x.z, want);
+    want = std::fma(w.w, g.w * x.w, want);
+    ASSERT_EQ(std::bit_cast<uint32_t>(want), std::bit_cast<uint32_t>(got)) << i;
+  }
+}
+
+TEST(RouterBodyTest, EightRowsHaveTheBitsOfEachAlone) {
+  PerLane<EightRows> rows;
+  EACH_LANE(lane) {
+    for (int j = 0; j < kRowsAtOnce; ++j) rows[lane].of[j] = router_number(7, kWarp * j + lane);
+  }
+  const PerLane<float> sums = sum_of_rows(rows);
+  for (int j = 0; j < kRowsAtOnce; ++j) {
+    PerLane<float> alone;
+    EACH_LANE(lane) { alone[lane] = rows[lane].of[j]; }
+    const float want = sum_of_lanes(alone)[0];
+    for (int k = 0; k < 4; ++k) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(want), std::bit_cast<uint32_t>(sums[4 * j + k])) << j;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda
