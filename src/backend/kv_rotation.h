@@ -27,8 +27,8 @@ constexpr int rotation_block(int head_dim) {
 
 // By the first 128 bits of the fraction of pi, from the lowest of each word of 64 on.
 constexpr bool rotation_flips(int j) {
-  constexpr uint64_t kBits[] = {0x243f6a8885a308d3, 0x13198a2e03707344};
-  return (kBits[j / 64] >> (j % 64) & 1) != 0;
+  const uint64_t bits = j < 64 ? 0x243f6a8885a308d3 : 0x13198a2e03707344;
+  return (bits >> (j % 64) & 1) != 0;
 }
 
 // In place. Sums and differences of neighbours first, then of those 2, 4, ... apart; the factor

@@ -78,14 +78,15 @@ TEST_F(CudaOpsTest, EmbedsAsTheCpu) {
 }
 
 TEST_F(CudaOpsTest, AddsProjectionsAsTheCpu) {
-  for (const Type type : {Type::q4_k, Type::q6_k, Type::q8_0}) {
+  for (const Type type : {Type::q4_k, Type::q6_k, Type::q8_0, Type::f32, Type::f16, Type::bf16}) {
     for (const int n_rows : {1, 3, 16}) {
-      const int n_cols = type == Type::q8_0 ? 96 : 512;
+      const bool is_float = quant::is_float(type);
+      const int n_cols = is_float ? 77 : type == Type::q8_0 ? 96 : 512, n_out = is_float ? 61 : 64;
       std::vector<std::vector<float>> out;
       for (Side* side : {&host, gpu.get()}) {
-        const Projection w{woven_weight(*side, type, n_cols, 64, 3),
-                           side->put(random_values(64, 4))};
-        const RowsView in = rows(*side, n_rows, n_cols, 5), x = rows(*side, n_rows, 64, 6);
+        const Projection w{woven_weight(*side, type, n_cols, n_out, 3),
+                           side->put(random_values(count(n_out), 4))};
+        const RowsView in = rows(*side, n_rows, n_cols, 5), x = rows(*side, n_rows, n_out, 6);
         Ops& ops = side == &host ? *cpu_ops : *gpu_ops;
         ops.project_add(in, w, x);
         out.push_back(read(*side, x));
@@ -143,10 +144,30 @@ TEST_F(CudaOpsTest, ProjectsAndGivesLogitsOfItsNormAsTheCpu) {
   }
 }
 
+// Shapes of experts: plain ones, and all kinds of differences between the types of their matrices.
+std::vector<std::pair<std::string, TinyShape>> expert_shapes() {
+  std::vector<std::pair<std::string, TinyShape>> all = {{"plain", {}}, {"odd", odd_shape()}};
+  const auto add = [&](std::string name, const std::function<void(TinyShape&)>& change) {
+    change(all.emplace_back(std::move(name), TinyShape{}).second);
+  };
+  add("up", [](TinyShape& s) { s.up = Type::q6_k; });
+  add("shared gate", [](TinyShape& s) { s.shared_gate = Type::q8_0; });
+  add("shared up", [](TinyShape& s) { s.shared_up = Type::q5_k; });
+  add("shared down", [](TinyShape& s) { s.shared_down = Type::q4_0; });
+  add("shared floats",
+      [](TinyShape& s) { s.shared_gate = s.shared_up = s.shared_down = Type::f32; });
+  add("no shared", [](TinyShape& s) { s.up = Type::q3_k, s.shared_d_ff = 0; });
+  for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
+    add(std::string(quant::type_name(type)), [type](TinyShape& s) { s.gate_up = s.down = type; });
+    add(cat(quant::type_name(type), " down"), [type](TinyShape& s) { s.down = type; });
+    add(cat(quant::type_name(type), " gate and up"), [type](TinyShape& s) { s.gate_up = type; });
+  }
+  return all;
+}
+
 // Experts that many rows share, that one row has twice (forced experts may), and a shared one.
 TEST_F(CudaOpsTest, ComputesExpertsAsTheCpu) {
-  for (const bool is_odd : {false, true}) {
-    const TinyShape shape = is_odd ? odd_shape() : TinyShape{};
+  for (const auto& [name, shape] : expert_shapes()) {
     TinyModel on_host(shape, host), on_gpu(shape, *gpu);
     for (const int n_rows : {1, 3, 16}) {
       std::vector<int32_t> chosen;
@@ -170,11 +191,100 @@ TEST_F(CudaOpsTest, ComputesExpertsAsTheCpu) {
         const RowsView x = rows(side, n_rows, d, 23);
         Ops& ops = model == &on_host ? *cpu_ops : *gpu_ops;
         ops.experts(model->experts(0),
-                    {n_rows, d, nullptr, side.put(q), side.put(scales), side.put(sums)}, routing,
-                    x);
+                    {n_rows, d, side.put(a), side.put(q), side.put(scales), side.put(sums)},
+                    routing, x);
         out.push_back(read(side, x));
       }
-      expect_same_bits(out[0], out[1], cat(n_rows, " rows", is_odd ? ", odd" : ""));
+      expect_same_bits(out[0], out[1], cat(name, ", ", n_rows, " rows"));
+    }
+  }
+}
+
+// Float weights, beside quantised ones; the norm of float inputs is the CPU's, in every bit.
+TEST_F(CudaOpsTest, ProjectsFloatWeightsAsTheCpu) {
+  constexpr int kCols = 96, kOdd = 261;
+  for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
+    for (const int n_rows : {1, 5, 16}) {
+      std::vector<std::vector<float>> out, logits;
+      for (Side* side : {&host, gpu.get()}) {
+        Ops& ops = side == &host ? *cpu_ops : *gpu_ops;
+        const NormView norm{side->put(norm_weights(kCols, 7)), 1e-6f};
+        const std::vector<Projection> weights = {
+            {woven_weight(*side, type, kCols, 40, 9), side->put(random_values(40, 10))},
+            {woven_weight(*side, Type::f32, kCols, 24, 11), nullptr}};
+        const RowsView x = rows(*side, n_rows, kCols, 8), y = rows(*side, n_rows, 64, 12);
+        ops.project_in(x, norm, weights, y);
+        out.push_back(read(*side, y));
+        TinyStep step{};
+        step.n_logits = n_rows;
+        for (int i = 0; i < n_rows; ++i) step.logit_rows[i] = n_rows - 1 - i;
+        const auto* const at =
+            reinterpret_cast<const TinyStep*>(side->put(std::as_bytes(std::span(&step, 1))));
+        const RowsView all = rows(*side, n_rows, kOdd, 13);
+        ops.logits(x, TinyStep::view(at, n_rows), 0, norm,
+                   woven_weight(*side, type, kCols, kOdd, 14), all);
+        logits.push_back(read(*side, all));
+      }
+      expect_same_bits(out[0], out[1], cat(quant::type_name(type), ", ", n_rows, " rows"));
+      expect_same_bits(logits[0], logits[1], cat("logits of ", quant::type_name(type)));
+    }
+  }
+}
+
+// A quantised weight beside a float one gives what it gives alone.
+TEST_F(CudaOpsTest, ProjectsQuantisedAndFloatWeightsSideBySide) {
+  constexpr int kCols = 256;
+  const NormView norm{gpu->put(norm_weights(kCols, 7)), 1e-6f};
+  const Projection q{woven_weight(*gpu, Type::q4_k, kCols, 64, 9), nullptr};
+  const Projection f{woven_weight(*gpu, Type::f16, kCols, 40, 10), nullptr};
+  for (const int n_rows : {1, 5, 16}) {
+    const RowsView x = rows(*gpu, n_rows, kCols, 8);
+    const auto project = [&](const std::vector<Projection>& weights, int64_t n_out) {
+      const RowsView y = rows(*gpu, n_rows, n_out, 12);
+      gpu_ops->project_in(x, norm, weights, y);
+      return read(*gpu, y);
+    };
+    const auto alone = project({q}, 64), other = project({f}, 40), both = project({f, q}, 104);
+    for (int r = 0; r < n_rows; ++r) {
+      const auto row = std::span(both).subspan(count(r * 104), 104);
+      expect_same_bits(std::span(other).subspan(count(r * 40), 40), row.first(40), "float");
+      expect_same_bits(std::span(alone).subspan(count(r * 64), 64), row.last(64), "quantised");
+    }
+  }
+}
+
+// The rows of a vocabulary that is no multiple of eight are those of the whole one.
+TEST_F(CudaOpsTest, GivesLogitsOfAnyVocabulary) {
+  constexpr int kCols = 256, kOdd = 261, kWhole = 264;
+  const size_t row = quant::row_bytes(Type::q6_k, kCols);
+  std::vector<std::byte> plain(kWhole * row), woven(plain.size());
+  quant::random_row_blocks(Type::q6_k, 13, 0, kWhole, 0.1f, plain.data());
+  std::fill(plain.begin() + static_cast<std::ptrdiff_t>(kOdd * row), plain.end(), std::byte{});
+  for (size_t at = 0; at < plain.size(); at += 8 * row) {
+    quant::weave_rows(Type::q6_k, kCols, plain.data() + at, woven.data() + at);
+  }
+  const WeightView whole{Type::q6_k, gpu->put(woven), kCols, kWhole, 1, quant::Layout::stripes};
+  plain.resize(kOdd * row);
+  const WeightView odd{Type::q6_k, gpu->put(plain), kCols, kOdd};
+  const NormView norm{gpu->put(norm_weights(kCols, 7)), 1e-6f};
+  for (const int n_rows : {1, 5, 16}) {
+    const RowsView x = rows(*gpu, n_rows, kCols, 8);
+    TinyStep step{};
+    step.n_logits = n_rows;
+    for (int i = 0; i < n_rows; ++i) step.logit_rows[i] = i;
+    const auto* const at =
+        reinterpret_cast<const TinyStep*>(gpu->put(std::as_bytes(std::span(&step, 1))));
+    const auto logits = [&](const WeightView& w) {
+      const RowsView out = rows(*gpu, n_rows, w.n_rows, 12);
+      gpu_ops->logits(x, TinyStep::view(at, n_rows), 0, norm, w, out);
+      return read(*gpu, out);
+    };
+    for (int again = 0; again < 2; ++again) {
+      const auto want = logits(whole), got = logits(odd);
+      for (int r = 0; r < n_rows; ++r) {
+        expect_same_bits(std::span(want).subspan(count(r * kWhole), kOdd),
+                         std::span(got).subspan(count(r * kOdd), kOdd), "logits");
+      }
     }
   }
 }
@@ -298,21 +408,10 @@ TEST_F(CudaOpsTest, TellsWhatGpusDoNotDoYet) {
   const RowsView x = rows(*gpu, 17, 96, 40);
   const NormView norm{gpu->put(norm_weights(96, 41)), 1e-6f};
   const Projection woven{woven_weight(*gpu, Type::q8_0, 96, 96, 42), nullptr};
-  Projection plain = woven;
-  plain.weight.type = Type::f16;
   const RowsView few{x.data, 2, 96};
   EXPECT_EQ(fault([&] { gpu_ops->project_add(x, woven, x); }),
             "stream 'main': CUDA: a step of 17 rows; steps of more than 16 rows do not run on GPUs "
             "yet");
-  EXPECT_EQ(fault([&] { gpu_ops->project_in(few, norm, std::span(&plain, 1), few); }),
-            "stream 'main': CUDA: weights of type F16 are not read by GPUs yet; quantise them");
-  KvLayerView kv;
-  kv.k_type = kv.v_type = Type::q8_0;
-  kv.page_tokens = 16;
-  EXPECT_EQ(
-      fault([&] { gpu_ops->attend(few, {}, {}, kv, few); }),
-      "stream 'main': CUDA: a KV cache of Q8_0 and Q8_0 is not read by GPUs yet; f16 and bf16 "
-      "are");
   EXPECT_EQ(fault([&] { gpu_ops->find_experts({}, {.part = 1}, {}, {}); }),
             "stream 'main': CUDA: rows of a layer in several parts do not run on GPUs yet");
   stream->begin_recording();

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <list>
+#include <optional>
 
 #include "backend/cpu/rope.h"
 #include "backend/device_ops.h"
@@ -61,6 +62,7 @@ class Side {
   std::vector<Buffer> own_;
 };
 
+// Rows of floats stay as they are.
 inline std::vector<std::byte> woven_bytes(Type type, int64_t n_cols, int64_t n_rows,
                                           uint64_t seed) {
   const size_t row = quant::row_bytes(type, n_cols), stripe = 8 * row;
@@ -68,17 +70,21 @@ inline std::vector<std::byte> woven_bytes(Type type, int64_t n_cols, int64_t n_r
   quant::random_row_blocks(type, seed, 0,
                            static_cast<int64_t>(rows.size() / quant::type_info(type).block_bytes),
                            0.1f, rows.data());
+  if (quant::is_float(type)) return rows;
   for (size_t at = 0; at < rows.size(); at += stripe) {
     quant::weave_rows(type, n_cols, rows.data() + at, out.data() + at);
   }
   return out;
 }
 
+inline quant::Layout layout_of(Type type) {
+  return quant::is_float(type) ? quant::Layout::rows : quant::Layout::stripes;
+}
+
 inline WeightView woven_weight(Side& side, Type type, int64_t n_cols, int64_t n_rows,
                                uint64_t seed) {
-  return {type,   side.put(woven_bytes(type, n_cols, n_rows, seed)),
-          n_cols, n_rows,
-          1,      quant::Layout::stripes};
+  return {type,           side.put(woven_bytes(type, n_cols, n_rows, seed)), n_cols, n_rows, 1,
+          layout_of(type)};
 }
 
 // Near 1, as norms are.
@@ -97,6 +103,8 @@ struct TinyShape {
   RopePairing pairing = RopePairing::halves;
   Type kv = Type::f16;
   bool has_bias = false;
+  // Where they are not those of the routed experts' gate and down.
+  std::optional<Type> up = {}, shared_gate = {}, shared_up = {}, shared_down = {};
 };
 
 // Nothing is a multiple of 256, heads are few, and projections have a bias.
@@ -264,8 +272,10 @@ class TinyModel {
 
   void add_experts(ExpertsView& e, uint64_t seed) {
     const int64_t d = s_.d_model, n = s_.n_experts;
-    e.gate = e.up = {s_.gate_up, nullptr, d, s_.d_ff, n, quant::Layout::stripes};
-    e.down = {s_.down, nullptr, s_.d_ff, d, n, quant::Layout::stripes};
+    const Type up = s_.up.value_or(s_.gate_up);
+    e.gate = {s_.gate_up, nullptr, d, s_.d_ff, n, layout_of(s_.gate_up)};
+    e.up = {up, nullptr, d, s_.d_ff, n, layout_of(up)};
+    e.down = {s_.down, nullptr, s_.d_ff, d, n, layout_of(s_.down)};
     const ExpertLayout layout(e);
     std::vector<const std::byte*> table;
     for (int i = 0; i < s_.n_experts; ++i) {
@@ -275,15 +285,18 @@ class TinyModel {
                           slot.begin() + static_cast<std::ptrdiff_t>(at));
       };
       place(s_.gate_up, d, s_.d_ff, 0);
-      place(s_.gate_up, d, s_.d_ff, layout.up_at);
+      place(up, d, s_.d_ff, layout.up_at);
       place(s_.down, s_.d_ff, d, layout.down_at);
       table.push_back(side_.put(slot));
     }
     e.table = side_.put(table);
     if (s_.shared_d_ff == 0) return;
-    e.shared_gate = woven_weight(side_, s_.gate_up, d, s_.shared_d_ff, seed + 1);
-    e.shared_up = woven_weight(side_, s_.gate_up, d, s_.shared_d_ff, seed + 2);
-    e.shared_down = woven_weight(side_, s_.down, s_.shared_d_ff, d, seed + 3);
+    const auto shared = [&](std::optional<Type> type, Type usual, int64_t n_cols, int64_t n_rows) {
+      return woven_weight(side_, type.value_or(usual), n_cols, n_rows, ++seed);
+    };
+    e.shared_gate = shared(s_.shared_gate, s_.gate_up, d, s_.shared_d_ff);
+    e.shared_up = shared(s_.shared_up, up, d, s_.shared_d_ff);
+    e.shared_down = shared(s_.shared_down, s_.down, s_.shared_d_ff, d);
   }
 
   void add_activations() {

@@ -1,29 +1,14 @@
 // The engine's steps on a GPU that holds all experts: recordings for several widths, the policy's
 // table of slots, logs and picks; near the CPU's logits with the CPU's experts.
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "gpu/device.h"
+#include "gpu_engine/divergence.h"
 #include "unit/engine/placed_model.h"
 
 namespace sluice::engine::test {
 namespace {
 
 using CudaRuntimeTest = backend::cuda::test::DeviceTest;
-
-double log_sum(std::span<const float> row) {
-  double sum = 0.0;
-  for (const float v : row) sum += std::exp(double{v});
-  return std::log(sum);
-}
-
-// sum p log(p / q) of two rows of logits.
-double divergence(std::span<const float> p, std::span<const float> q) {
-  const double lp = log_sum(p), lq = log_sum(q);
-  double kl = 0.0;
-  for (size_t i = 0; i < p.size(); ++i) kl += std::exp(p[i] - lp) * ((p[i] - lp) - (q[i] - lq));
-  return kl;
-}
 
 // Both take the same steps, the GPU with the experts that the CPU chose.
 class SideBySide {
@@ -95,7 +80,6 @@ class SideBySide {
 
 OpenModel model_of(const char* architecture, const char* mix) {
   model_file::SynthOptions options = model::test::tiny_options(architecture, mix);
-  options.config.n_vocab = 264;  // kernels read whole stripes of eight rows
   return OpenModel(options);
 }
 
@@ -122,6 +106,39 @@ TEST_F(CudaRuntimeTest, AllResidentStepsAreNearTheCpus) {
     const LayerStats all = both.runtime().stats().total();
     EXPECT_EQ(all.n_hits,
               int64_t{72} * (*model).config().n_layers * (*model).config().n_experts_used);
+  }
+}
+
+// Without a log a layer's router makes the list of experts, and a single row's are ranked by those
+// who compute them: other kernels, the same bits.
+TEST_F(CudaRuntimeTest, AStepWithoutALogHasTheSameBits) {
+  const auto device = backend::make_cuda_device(0);
+  for (const char* const architecture : {"qwen3moe", "qwen2moe", "olmoe"}) {
+    SCOPED_TRACE(architecture);
+    const OpenModel model = model_of(architecture, "Q8_0");
+    const policy::ModelShape shape = model.shape();
+    std::vector<Logits> logits;
+    for (const bool logs : {true, false}) {
+      ExpertRuntimeOptions o = options_for(shape, {.share = 1.0, .max_rows = 16, .logs = logs});
+      for (policy::CacheLayer& layer : o.cache.layers) layer.pinned = true;
+      RegisteredExperts experts(*model, *device);
+      ThreadPool threads(1);
+      ExpertRuntime runtime(experts, shape, *device, threads, o);
+      Logits& all = logits.emplace_back();
+      const std::vector<TokenId> tokens = text(40);
+      size_t begin = 0;
+      for (const size_t n : {1, 1, 11, 1, 2, 1, 3, 16, 1, 1, 1}) {
+        std::vector<StepRow> rows;
+        for (const TokenId token : std::span(tokens).subspan(begin, n)) {
+          rows.push_back({token, {}, true});
+        }
+        runtime.step(rows, policy::Phase::decode, {[&](int64_t, std::span<const float> l) {
+                       all.insert(all.end(), l.begin(), l.end());
+                     }});
+        begin += n;
+      }
+    }
+    expect_same_bits(logits[0], logits[1], "without a log");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backend/cuda/cuda_ops_parts.h"
+#include "backend/cuda/float_rows.h"
 #include "backend/cuda/route.h"
 #include "backend/cuda/step_rows.h"
 
@@ -12,23 +13,29 @@ namespace {
 
 using Use = CudaScratch::Use;
 
-ExpertShape shape_of(const ExpertsView& e, int n_used) {
-  require(!quant::is_float(e.gate.type) && !quant::is_float(e.down.type),
-          "experts of float types are not computed by GPUs yet");
-  require(e.gate.layout == quant::Layout::stripes && e.down.layout == quant::Layout::stripes,
+bool has_same_types(const ExpertsView& e) {
+  if (quant::is_float(e.gate.type) || quant::is_float(e.down.type)) return false;
+  if (e.gate.type != e.up.type) return false;
+  return !e.shared_gate || (e.shared_gate.type == e.gate.type && e.shared_up.type == e.gate.type &&
+                            e.shared_down.type == e.down.type);
+}
+
+void require_woven(const WeightView& w) {
+  require(!w || quant::is_float(w.type) || w.layout == quant::Layout::stripes,
           "experts must be woven by eight rows");
-  require(e.gate.type == e.up.type, "gate and up of an expert have different types (",
-          quant::type_name(e.gate.type), ", ", quant::type_name(e.up.type),
-          "), which GPUs do not read yet");
-  ExpertShape shape{
-      e.gate.type, e.down.type, static_cast<int>(e.gate.n_cols), static_cast<int>(e.gate.n_rows),
-      0,           n_used};
-  if (!e.shared_gate) return shape;
-  require(e.shared_gate.type == e.gate.type && e.shared_up.type == e.gate.type &&
-              e.shared_down.type == e.down.type,
-          "a shared expert of other types than the routed ones is not computed by GPUs yet");
-  shape.shared_d_ff = static_cast<int>(e.shared_gate.n_rows);
-  return shape;
+}
+
+ExpertShape shape_of(const ExpertsView& e, int n_used) {
+  for (const WeightView* w :
+       {&e.gate, &e.up, &e.down, &e.shared_gate, &e.shared_up, &e.shared_down}) {
+    require_woven(*w);
+  }
+  return {e.gate.type,
+          e.down.type,
+          static_cast<int>(e.gate.n_cols),
+          static_cast<int>(e.gate.n_rows),
+          e.shared_gate ? static_cast<int>(e.shared_gate.n_rows) : 0,
+          n_used};
 }
 
 }  // namespace
@@ -39,13 +46,12 @@ void CudaOps::missing(const char* what) const {
 
 // Rows of whole chunks are the same to the engine and to kernels; others are copied.
 Int8Rows CudaOps::input_rows(const ExpertInputView& a) {
-  require(a.q && !a.f32, "experts of float types are not computed by GPUs yet");
-  if (a.n_cols % 256 == 0) return {a.q, a.d, a.y, static_cast<int>(a.n_cols / 256)};
+  if (a.q && a.n_cols % 256 == 0) return {a.q, a.d, a.y, static_cast<int>(a.n_cols / 256)};
   return int8_rows(Use::expert_input, a.n_rows, a.n_cols);
 }
 
 void CudaOps::copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_view) {
-  if (rows.q == a.q) return;
+  if (!a.q || rows.q == a.q) return;
   const auto copy = [&](auto* view, auto* padded, int64_t per_row, int64_t stride) {
     const auto n = static_cast<size_t>(per_row) * sizeof(*view);
     const auto n_padded = static_cast<size_t>(stride) * sizeof(*view);
@@ -89,7 +95,7 @@ ExpertList CudaOps::expert_list() {
   return {reinterpret_cast<int32_t*>(groups), groups + 1};
 }
 
-// The list of experts is left to experts(), which knows where they stand.
+// Where nothing is recorded, the list of experts is left to experts() or find_experts().
 void CudaOps::route(ConstRowsView x, const NormView& norm, const RouterView& router,
                     const ExpertInputView& a, const RoutingView& routing) {
   enqueue([&](const Attended&) {
@@ -98,12 +104,28 @@ void CudaOps::route(ConstRowsView x, const NormView& norm, const RouterView& rou
     p.experts = routing.experts;
     p.weights = routing.weights;
     p.shared_weights = router.shared_gate ? routing.shared_weights : nullptr;
-    cuda::route(p, how_);
-    copy_rows(a, p.a, true);
+    if (stream_.recording() != 0 && !routing.forced) {
+      held_ = {p, a};
+      return;
+    }
+    launch_route({p, a});
     if (routing.forced) {
       force_experts({routing.forced, routing.experts, p.n_rows * p.n_used}, how_);
     }
   });
+}
+
+void CudaOps::launch_route(const HeldRoute& held) {
+  const Route& p = held.route;
+  cuda::route(p, how_);
+  copy_rows(held.a, p.a, true);
+  if (held.a.f32) {
+    norm_rows({p.x, nullptr, p.norm, p.eps, p.n_rows, p.d_model, held.a.f32}, how_);
+  }
+}
+
+void CudaOps::launch_held() {
+  if (const auto held = std::exchange(held_, {})) launch_route(*held);
 }
 
 void CudaOps::experts(const ExpertsView& experts, const ExpertInputView& a,
@@ -116,11 +138,16 @@ void CudaOps::experts(const ExpertsView& experts, const ExpertInputView& a,
   });
 }
 
+void CudaOps::look_at(const ExpertsView& experts, int n_rows, int n_used) {
+  found_ = {.shape = shape_of(experts, n_used), .n_rows = n_rows};
+  if (!has_same_types(experts)) found_.any = experts;
+}
+
 // The list is the last one's until another is made: an operation behind it reads it.
 void CudaOps::list_found(const ExpertsView& experts, const std::byte* const* table, int64_t n_rows,
                          const RoutingView& routing) {
   const ExpertLayout layout(experts);
-  found_ = {.shape = shape_of(experts, routing.n_used), .n_rows = rows_of(n_rows)};
+  look_at(experts, rows_of(n_rows), routing.n_used);
   list_experts({routing.experts,
                 found_.n_rows,
                 routing.n_used,
@@ -141,14 +168,23 @@ void CudaOps::compute_list(const ExpertsView& experts, const ExpertInputView& a)
   copy_rows(a, in, false);
   found_.hidden = int8_rows(Use::hidden, int64_t{found_.n_rows} * (shape.n_used + 1),
                             std::max(shape.d_ff, shape.shared_d_ff));
-  gate_up({shape, found_.n_rows, expert_list(), in, found_.hidden}, how_);
+  if (found_.any) {
+    compute_any(*found_.any, a);
+    return;
+  }
+  gate_up({shape, found_.n_rows, expert_list(), in, found_.hidden, found_.ranking}, how_);
 }
 
 void CudaOps::add_list(const RoutingView& routing, RowsView x) {
+  if (found_.any) {
+    add_any(*found_.any, routing, x);
+    return;
+  }
   const int64_t n_values = int64_t{found_.n_rows} * (found_.shape.n_used + 1) * x.n_cols;
   Down p{found_.shape,    found_.n_rows,          expert_list(), found_.hidden,
          routing.weights, routing.shared_weights, nullptr,       x.data};
   p.outside = scratch_.get<float>(Use::outside, n_values);
+  p.ranking = found_.ranking;
   p.n_live = found_.n_live;
   down(p, how_);
 }
@@ -175,14 +211,44 @@ void CudaOps::foresee(const ForeseeView&, ConstRowsView, const NormView&, const 
   enqueue([&](const Attended&) { missing("prefetching experts"); });
 }
 
+bool CudaOps::lists_itself(const HeldRoute& held, const LookupView& lookup,
+                           const ExpertInputView& a, const RoutingView& routing) const {
+  return held.route.experts == routing.experts && held.a.n_rows == a.n_rows && lookup.part == 0;
+}
+
+// A single row's experts are ranked by those who compute them, where nobody wants to read who they
+// are in between.
+void CudaOps::route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup) {
+  Route& p = held.route;
+  const ExpertLayout layout(experts);
+  p.table = reinterpret_cast<const uint8_t* const*>(lookup.table);
+  p.up_at = static_cast<int64_t>(layout.up_at);
+  p.down_at = static_cast<int64_t>(layout.down_at);
+  p.shared[0] = bytes(experts.shared_gate.data);
+  p.shared[1] = bytes(experts.shared_up.data);
+  p.shared[2] = bytes(experts.shared_down.data);
+  p.n_live = lookup.n_live;
+  look_at(experts, p.n_rows, p.n_used);
+  p.ranks = lookup.log.counts || found_.any || !can_rank_later(p);
+  if (!p.ranks) found_.ranking = ranking_of(p);
+  launch_route(held);
+}
+
 // All experts that are chosen are in the device's memory, so far: one that is not is a fault, which
-// the mailbox names.
+// the mailbox names where there is a log.
 void CudaOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
                            const ExpertInputView& a, const RoutingView& routing) {
+  auto held = std::exchange(held_, {});
+  if (held && !lists_itself(*held, lookup, a, routing)) held_.swap(held);
   enqueue([&](const Attended&) {
     require(lookup.part == 0, "rows of a layer in several parts do not run on GPUs yet");
-    list_found(experts, lookup.table, a.n_rows, routing);
+    if (held) {
+      route_and_list(*held, experts, lookup);
+    } else {
+      list_found(experts, lookup.table, a.n_rows, routing);
+    }
     found_.n_live = lookup.n_live;
+    if (!lookup.log.counts) return;
     LogExperts p = log_of(routing, a.n_rows, lookup.log);
     p.table = reinterpret_cast<const uint8_t* const*>(lookup.table);
     p.n_live = lookup.n_live;

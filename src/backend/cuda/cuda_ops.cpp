@@ -6,7 +6,9 @@
 #include <bit>
 
 #include "backend/cuda/attend.h"
+#include "backend/cuda/attend_any.h"
 #include "backend/cuda/cuda_ops_parts.h"
+#include "backend/cuda/float_rows.h"
 #include "backend/cuda/pick.h"
 #include "backend/cuda/project.h"
 #include "backend/cuda/quantize_rows.h"
@@ -17,12 +19,21 @@ namespace {
 
 using Use = CudaScratch::Use;
 
+bool is_woven(const WeightView& w) {
+  return w.layout == quant::Layout::stripes && w.n_rows % quant::kStripeRows == 0;
+}
+
 StripeWeight stripes(const WeightView& w, const float* bias) {
-  require(!quant::is_float(w.type), "weights of type ", quant::type_name(w.type),
-          " are not read by GPUs yet; quantise them");
-  require(w.layout == quant::Layout::stripes && w.n_rows % quant::kStripeRows == 0,
-          "weights must be woven by eight rows; one has ", w.n_rows);
+  require(is_woven(w), "weights must be woven by eight rows; one has ", w.n_rows);
   return {w.type, bytes(w.data), static_cast<int>(w.n_rows), bias};
+}
+
+// n_cols columns of rows that stand so far apart.
+void copy_columns(const float* from, int64_t from_stride, float* to, int64_t to_stride,
+                  int64_t n_cols, int n_rows, const Launch& how) {
+  const auto bytes = [](int64_t n) { return static_cast<size_t>(n) * sizeof(float); };
+  CHECK_CUDA(cudaMemcpy2DAsync(to, bytes(to_stride), from, bytes(from_stride), bytes(n_cols),
+                               static_cast<size_t>(n_rows), cudaMemcpyDeviceToDevice, how.stream));
 }
 
 NormOfHeads norm_of(HeadNorm norm) {
@@ -32,14 +43,8 @@ NormOfHeads norm_of(HeadNorm norm) {
 }
 
 Attend shape_of(const AttentionView& a, const StepView& step, const KvLayerView& kv) {
-  require(
-      kv.k_type == kv.v_type && (kv.k_type == quant::Type::f16 || kv.k_type == quant::Type::bf16),
-      "a KV cache of ", quant::type_name(kv.k_type), " and ", quant::type_name(kv.v_type),
-      " is not read by GPUs yet; f16 and bf16 are");
   require(kv.page_tokens > 0 && std::has_single_bit(static_cast<unsigned>(kv.page_tokens)),
           "pages of ", kv.page_tokens, " tokens; GPUs need a power of two");
-  require(a.head_norm == HeadNorm::none || a.q_norm.eps == a.k_norm.eps,
-          "norms of q and k have different eps");
   require(a.n_heads <= kMostHeads, a.n_heads, " heads; ", kMostHeads, " at most");
   Attend p;
   p.n_rows = rows_of(step.n_rows);
@@ -64,15 +69,29 @@ Attend shape_of(const AttentionView& a, const StepView& step, const KvLayerView&
   return p;
 }
 
+// For the kernel that is made for it.
+bool is_common(const AttentionView& a, const KvLayerView& kv) {
+  return kv.k_type == kv.v_type &&
+         (kv.k_type == quant::Type::f16 || kv.k_type == quant::Type::bf16) &&
+         (a.head_norm == HeadNorm::none || a.q_norm.eps == a.k_norm.eps);
+}
+
 }  // namespace
 
 CudaOps::CudaOps(CudaDevice& device, CudaStream& stream, const MailboxView& mailbox,
                  std::span<std::byte> scratch)
-    : device_(device), stream_(stream), mailbox_(mailbox), scratch_(device, scratch) {
+    : device_(device),
+      stream_(stream),
+      mailbox_(mailbox),
+      scratch_(device, scratch),
+      woven_(device) {
   device_.make_current();
   how_ = launch_on(stream_.handle());
   CHECK_CUDA(cudaMemset(scratch_.get<Zeros>(Use::zeros, 1), 0, sizeof(Zeros)));
+  stream_.set_before_end([this] { enqueue([](const Attended&) {}); });
 }
+
+CudaOps::~CudaOps() { stream_.set_before_end({}); }
 
 Int8Rows CudaOps::int8_rows(Use use, int64_t n_rows, int64_t n_cols) {
   const int64_t n_chunks = (n_cols + 255) / 256, n = n_rows * n_chunks;
@@ -98,6 +117,16 @@ void CudaOps::project_in(ConstRowsView x, const NormView& norm,
   enqueue([&](const Attended&) {
     require(projections.size() <= kMaxProjections, projections.size(),
             " projections at once; four at most");
+    const bool all_woven = std::ranges::all_of(
+        projections, [](const Projection& one) { return is_woven(one.weight); });
+    if (!all_woven) {
+      int64_t first = 0;
+      for (const Projection& one : projections) {
+        project_one(x, norm, one, out, first);
+        first += one.weight.n_rows;
+      }
+      return;
+    }
     ProjectIn p;
     set_normed_rows(p, x, norm);
     p.n_cols = static_cast<int>(x.n_cols);
@@ -108,6 +137,37 @@ void CudaOps::project_in(ConstRowsView x, const NormView& norm,
     p.a = int8_rows(Use::input, x.n_rows, x.n_cols);
     cuda::project_in(p, how_);
   });
+}
+
+const float* CudaOps::normed_rows(ConstRowsView x, const int32_t* index, int64_t n_rows,
+                                  const NormView& norm) {
+  auto* const out = scratch_.get<float>(Use::normed, n_rows * x.n_cols);
+  norm_rows({x.data, index, norm.weight, norm.eps, static_cast<int>(n_rows),
+             static_cast<int>(x.n_cols), out},
+            how_);
+  return out;
+}
+
+// Of several side by side, the one whose columns of `out` begin at `first`.
+void CudaOps::project_one(ConstRowsView x, const NormView& norm, const Projection& projection,
+                          RowsView out, int64_t first) {
+  const WeightView& w = projection.weight;
+  const int n_rows = rows_of(x.n_rows);
+  if (quant::is_float(w.type)) {
+    float_project(
+        {w.type, w.data, projection.bias, static_cast<int>(w.n_rows), static_cast<int>(w.n_cols),
+         normed_rows(x, nullptr, n_rows, norm), n_rows, out.data + first, out.n_cols},
+        how_);
+    return;
+  }
+  ProjectIn p;
+  set_normed_rows(p, x, norm);
+  p.n_cols = static_cast<int>(x.n_cols);
+  p.weights[p.n_weights++] = stripes(w, projection.bias);
+  p.out = scratch_.get<float>(Use::projected, n_rows * w.n_rows);
+  p.a = int8_rows(Use::input, n_rows, x.n_cols);
+  cuda::project_in(p, how_);
+  copy_columns(p.out, w.n_rows, out.data + first, out.n_cols, w.n_rows, n_rows, how_);
 }
 
 // Padding has no position. In a recording all layers see the same rows, so the first one masks them
@@ -130,6 +190,10 @@ void CudaOps::attend(RowsView qkv, const AttentionView& attention, const StepVie
     Attend p = shape_of(attention, step, kv);
     Launch how = how_;
     p.qkv = qkv.data;
+    if (!is_common(attention, kv)) {
+      attend_any(p, attention, step, kv, out);
+      return;
+    }
     p.positions = masked_positions(step, out, how);
     p.out = out.data;
     p.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
@@ -141,8 +205,31 @@ void CudaOps::attend(RowsView qkv, const AttentionView& attention, const StepVie
   });
 }
 
+void CudaOps::attend_any(Attend p, const AttentionView& a, const StepView& step,
+                         const KvLayerView& kv, RowsView out) {
+  require(a.head_dim <= kMostHeadDim, "heads of ", a.head_dim, " values; ", kMostHeadDim,
+          " at most with such a KV cache");
+  const auto page = [&](quant::Type type) {
+    return kv_page(type, a.n_kv_heads, a.head_dim, kv.page_tokens);
+  };
+  p.positions = step.positions;
+  p.out = out.data;
+  cuda::attend_any(
+      {p, kv.k_type, kv.v_type, page(kv.k_type), page(kv.v_type), a.q_norm.eps, a.k_norm.eps,
+       step.n_live, scratch_.get<float>(Use::queries, out.n_rows * out.n_cols)},
+      how_);
+}
+
 void CudaOps::project_add(ConstRowsView in, const Projection& projection, RowsView x) {
   enqueue([&](const Attended& attended) {
+    const WeightView& w = projection.weight;
+    if (quant::is_float(w.type)) {
+      float_project(
+          {w.type, w.data, projection.bias, static_cast<int>(w.n_rows), static_cast<int>(w.n_cols),
+           in.data, rows_of(in.n_rows), x.data, x.n_cols, true},
+          how_);
+      return;
+    }
     ProjectAdd p;
     p.n_rows = rows_of(in.n_rows);
     p.n_cols = static_cast<int>(in.n_cols);
@@ -172,12 +259,28 @@ void CudaOps::logits(ConstRowsView x, const StepView& step, int64_t first, const
       p.eps = norm.eps;
       p.n_rows = static_cast<int>(std::min<int64_t>(kMaxRows, logits.n_rows - at));
       p.n_cols = static_cast<int>(x.n_cols);
-      p.weight = stripes(output, nullptr);
-      p.logits = logits.row(at);
-      p.a = int8_rows(Use::input, p.n_rows, x.n_cols);
-      cuda::logits(p, how_);
+      logits_at(p, output, logits.row(at));
     }
   });
+}
+
+// Rows that are no whole stripes are computed with some more behind them, and copied without.
+void CudaOps::logits_at(Logits p, const WeightView& output, float* out) {
+  if (quant::is_float(output.type)) {
+    const ConstRowsView x(p.x, p.n_rows, p.n_cols);
+    float_project({output.type, output.data, nullptr, static_cast<int>(output.n_rows), p.n_cols,
+                   normed_rows(x, p.rows, p.n_rows, {p.norm, p.eps}), p.n_rows, out, output.n_rows},
+                  how_);
+    return;
+  }
+  const WeightView woven = is_woven(output) ? output : woven_.stripes_of(output);
+  p.weight = stripes(woven, nullptr);
+  p.a = int8_rows(Use::input, p.n_rows, p.n_cols);
+  const bool is_whole = woven.n_rows == output.n_rows;
+  p.logits = is_whole ? out : scratch_.get<float>(Use::projected, int64_t{kMaxRows} * woven.n_rows);
+  cuda::logits(p, how_);
+  if (is_whole) return;
+  copy_columns(p.logits, woven.n_rows, out, output.n_rows, output.n_rows, p.n_rows, how_);
 }
 
 void CudaOps::pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) {

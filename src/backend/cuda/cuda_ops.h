@@ -4,13 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include <optional>
 
+#include "backend/cuda/attend.h"
 #include "backend/cuda/cuda_device.h"
 #include "backend/cuda/cuda_scratch.h"
 #include "backend/cuda/cuda_stream.h"
+#include "backend/cuda/cuda_woven.h"
 #include "backend/cuda/experts.h"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/project.h"
 #include "backend/cuda/route.h"
 #include "backend/cuda/step_rows.h"
 #include "backend/device_ops.h"
@@ -23,6 +26,9 @@ class CudaOps final : public DeviceOps {
   // All outlive it.
   CudaOps(CudaDevice& device, CudaStream& stream, const MailboxView& mailbox,
           std::span<std::byte> scratch);
+  ~CudaOps() override;
+  CudaOps(const CudaOps&) = delete;
+  CudaOps& operator=(const CudaOps&) = delete;
 
   Buffer allocate(uint64_t n_bytes) override;
   void embed(const WeightView& table, const StepView& step, RowsView x) override;
@@ -71,6 +77,15 @@ class CudaOps final : public DeviceOps {
     int n_rows = 0;
     Int8Rows hidden = {};
     const int32_t* n_live = nullptr;
+    Ranking ranking = {};
+    std::optional<ExpertsView> any;  // where their matrices are computed one by one
+  };
+
+  // A route that is recorded waits for find_experts, which knows where experts stand: then it makes
+  // their list too.
+  struct HeldRoute {
+    Route route;
+    ExpertInputView a;
   };
 
   template <typename Work>
@@ -80,11 +95,26 @@ class CudaOps final : public DeviceOps {
   Route route_of(ConstRowsView x, const NormView& norm, const RouterView& router);
   ExpertList expert_list();
   Int8Rows input_rows(const ExpertInputView& a);
+  void look_at(const ExpertsView& experts, int n_rows, int n_used);
+  void compute_any(const ExpertsView& experts, const ExpertInputView& a);
+  void add_any(const ExpertsView& experts, const RoutingView& routing, RowsView x);
+  const float* normed_rows(ConstRowsView x, const int32_t* index, int64_t n_rows,
+                           const NormView& norm);
+  void project_one(ConstRowsView x, const NormView& norm, const Projection& projection,
+                   RowsView out, int64_t first);
+  void attend_any(Attend p, const AttentionView& a, const StepView& step, const KvLayerView& kv,
+                  RowsView out);
+  void logits_at(Logits p, const WeightView& output, float* out);
   void list_found(const ExpertsView& experts, const std::byte* const* table, int64_t n_rows,
                   const RoutingView& routing);
   void compute_list(const ExpertsView& experts, const ExpertInputView& a);
   void add_list(const RoutingView& routing, RowsView x);
   LogExperts log_of(const RoutingView& routing, int64_t n_rows, const LayerLogView& log);
+  void launch_route(const HeldRoute& held);
+  void launch_held();
+  bool lists_itself(const HeldRoute& held, const LookupView& lookup, const ExpertInputView& a,
+                    const RoutingView& routing) const;
+  void route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup);
   void copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_view);
   const int32_t* masked_positions(const StepView& step, RowsView out, Launch& how);
 
@@ -96,6 +126,8 @@ class CudaOps final : public DeviceOps {
   Attended attended_;
   Masked masked_;
   Found found_;
+  std::optional<HeldRoute> held_;
+  CudaWoven woven_;
 };
 
 }  // namespace sluice::backend::cuda

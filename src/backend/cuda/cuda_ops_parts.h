@@ -44,11 +44,15 @@ inline const uint8_t* bytes(const std::byte* data) {
   return reinterpret_cast<const uint8_t*>(data);
 }
 
-// Every operation but project_add forgets what attend left behind.
+// Every operation but project_add forgets what attend left behind, and every one but find_experts
+// comes behind a route that was held back.
 template <typename Work>
 void CudaOps::enqueue(const Work& work) {
   const Attended attended = std::exchange(attended_, {});
-  stream_.enqueue([&](cudaStream_t) { work(attended); });
+  stream_.enqueue([&](cudaStream_t) {
+    launch_held();
+    work(attended);
+  });
 }
 
 }  // namespace sluice::backend::cuda

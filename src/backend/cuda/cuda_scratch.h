@@ -27,6 +27,11 @@ class CudaScratch {
     hidden,
     outside,
     groups,
+    queries,    // normalised and turned
+    normed,     // f32 rows, for float weights
+    projected,  // rows of one projection, on their way to their place
+    gate,       // f32 rows of experts whose matrices are computed one by one
+    up,
     count,
   };
 

@@ -144,6 +144,7 @@ void CudaStream::begin_recording() {
 // Throws what went wrong while it was made.
 std::unique_ptr<Recording> CudaStream::end_recording() {
   CHECK(is_recording_);
+  if (before_end_) before_end_();
   is_recording_ = false;
   auto recorded = std::make_unique<Recorded>();
   recorded->calls.swap(recorded_calls_);

@@ -62,6 +62,8 @@ class CudaStream final : public Stream {
     if (has_fault()) return;
     attempt([&] { work(stream_); });
   }
+  // What they hold back while they are recorded, and must be launched before the recording ends.
+  void set_before_end(std::function<void()> work) { before_end_ = std::move(work); }
   cudaStream_t handle() const { return stream_; }
   // A number of its own for each recording; 0 where none is being made.
   uint64_t recording() const { return is_recording_ ? n_recordings_ : 0; }
@@ -96,6 +98,7 @@ class CudaStream final : public Stream {
   const Buffer fault_word_;
   cudaStream_t stream_ = nullptr;
   bool is_recording_ = false;
+  std::function<void()> before_end_;
   uint64_t n_recordings_ = 0;
   std::list<HostCall> calls_;           // outside of recordings; used again when done
   std::list<HostCall> recorded_calls_;  // of the recording that is being made

@@ -268,6 +268,8 @@ ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
   const bool pays = plan.mode == policy::Mode::expert_cache && o.place.link_share == 0.0;
   o.staging.enabled = d.prefetch == Choice::on || (d.prefetch == Choice::automatic && pays);
   o.staging.delay_us = d.sim.delay_us;
+  // A GPU has all experts, so far: what it routed is for those who ask.
+  o.logs = d.kind != DeviceKind::cuda || request_.options.on_routing || !d.profile_path.empty();
   o.reroute = std::move(reroute);
   o.profile = session_.profile ? &*session_.profile : nullptr;
   o.progress = request_.options.progress;

@@ -241,7 +241,8 @@ void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
 // Where it throws, no work of the step is left in the main stream.
 void ExpertRuntime::run_step(const StepListener& listener) {
   run_host_layers(listener.on_layer);
-  worker_.begin_step();
+  // Without a log every expert is with the device: nobody wakes those who would compute others.
+  if (options_.logs) worker_.begin_step();
   staging_->begin_step(log_.step(), rows_.n_rows(), LayerId(n_host_layers()));
   try {
     run_device_layers(listener);
@@ -261,7 +262,7 @@ void ExpertRuntime::run_step(const StepListener& listener) {
     throw Error(Errc::device, fault);
   }
   staging_->end_step();
-  worker_.end_step();
+  if (options_.logs) worker_.end_step();
 }
 
 void ExpertRuntime::end_step(policy::Phase phase) {

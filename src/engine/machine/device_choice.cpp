@@ -17,41 +17,7 @@ GpuList find_gpus() { return backend::list_gpus(); }
 namespace sluice::engine {
 namespace {
 
-using backend::ExpertsView;
-using backend::WeightView;
-
-// What kernels read of a matrix, in words; empty: all of it. Weights that are only mapped are not
-// woven.
-std::string obstacle_of(const WeightView& w, const char* what) {
-  if (quant::is_float(w.type)) return cat(what, " of type ", quant::type_name(w.type));
-  if (w.n_rows % quant::kStripeRows == 0) return {};
-  return cat(what, " of ", w.n_rows, " rows, which is no multiple of ", quant::kStripeRows);
-}
-
-std::string obstacle_of(const ExpertsView& e) {
-  for (const WeightView* w :
-       {&e.gate, &e.up, &e.down, &e.shared_gate, &e.shared_up, &e.shared_down}) {
-    if (!*w) continue;
-    if (std::string found = obstacle_of(*w, "experts"); !found.empty()) return found;
-  }
-  if (e.gate.type != e.up.type) {
-    return cat("experts whose gate is ", quant::type_name(e.gate.type), " and whose up is ",
-               quant::type_name(e.up.type));
-  }
-  const bool is_same =
-      !e.shared_gate || (e.shared_gate.type == e.gate.type && e.shared_up.type == e.gate.type &&
-                         e.shared_down.type == e.down.type);
-  return is_same ? "" : "a shared expert of other types than the routed ones";
-}
-
 std::string obstacle_of(const model::Layer& layer) {
-  for (const backend::Projection& p : layer.qkv) {
-    if (std::string found = obstacle_of(p.weight, "attention weights"); !found.empty())
-      return found;
-  }
-  if (std::string found = obstacle_of(layer.attn_out.weight, "attention weights"); !found.empty()) {
-    return found;
-  }
   const auto& router = layer.router;
   if (!quant::is_float(router.weight.type)) {
     return cat("a router of type ", quant::type_name(router.weight.type));
@@ -63,19 +29,13 @@ std::string obstacle_of(const model::Layer& layer) {
   if (layer.attention.n_heads > backend::kGpuMostHeads) {
     return cat(layer.attention.n_heads, " heads; ", backend::kGpuMostHeads, " is the most");
   }
-  return obstacle_of(layer.experts);
+  return {};
 }
 
 // In words, or empty.
 std::string obstacle_of(const model::Model& model, const SessionOptions& options,
                         WeightMemory weights) {
   if (weights == WeightMemory::mapped) return "weights that are only mapped (--weights copied)";
-  for (const KvType type : {options.k_type, options.v_type}) {
-    if (type != KvType::f16 && type != KvType::bf16) {
-      return "a KV cache of other types than f16 and bf16";
-    }
-  }
-  if (options.k_type != options.v_type) return "keys and values of different types";
   for (const model::Layer& layer : model.layers()) {
     if (std::string found = obstacle_of(layer); !found.empty()) {
       return cat("layer ", layer.id.value, ": ", found);

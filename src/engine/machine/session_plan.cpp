@@ -15,6 +15,7 @@
 #include "engine/machine/profile_file.h"
 #include "model_file/shape.h"
 #include "policy/plan/planner_trial.h"
+#include "quant/stripes.h"
 
 namespace sluice::engine {
 namespace {
@@ -278,6 +279,10 @@ SessionPlan plan_session(const PlanRequest& request) {
   if (request.mtp) session.shape = policy::with_mtp(std::move(session.shape));
   const int n_threads = threads_of(request.n_threads);
   session.machine = described_machine(device, n_threads, request.held_bytes, request.gpu);
+  // A GPU keeps the output matrix a second time where its rows are no whole stripes.
+  if (device.kind == DeviceKind::cuda && session.shape.n_vocab % quant::kStripeRows != 0) {
+    session.machine.vram_overhead += session.shape.output_bytes;
+  }
   const std::string name = device_name(device, session.machine);
   MachineRecord record;
   if (request.record) {
