@@ -184,7 +184,6 @@ void CudaOps::add_list(const RoutingView& routing, RowsView x) {
   Down p{found_.shape,    found_.n_rows,          expert_list(), found_.hidden,
          routing.weights, routing.shared_weights, nullptr,       x.data};
   p.outside = scratch_.get<float>(Use::outside, n_values);
-  p.ranking = found_.ranking;
   p.n_live = found_.n_live;
   down(p, how_);
 }
