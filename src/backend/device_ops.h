@@ -22,6 +22,17 @@ constexpr uint64_t staged_key(uint32_t step, LayerId layer, int32_t expert) {
          static_cast<uint16_t>(expert);
 }
 
+// What comes and goes in the table by which a step finds experts, in the memory of the device.
+struct TableChange {
+  int64_t entry = 0;
+  const std::byte* slot = nullptr;  // null: the expert goes
+};
+struct TableChangesView {
+  const int32_t* n = nullptr;  // [1]
+  const TableChange* changes = nullptr;
+  const std::byte** table = nullptr;
+};
+
 // What happened in a layer of a step; in memory that host and device see.
 struct LayerLog {
   int32_t n_rows = 0;    // that were routed
@@ -92,6 +103,9 @@ struct SortView {
 // they point to outlives the work.
 class DeviceOps : public Ops {
  public:
+  // At the head of a step.
+  virtual void change_table(const TableChangesView& changes) = 0;
+
   // Behind find_experts: tells the host that the layer is routed, and where that is wanted, what a
   // later layer's router would choose now, from the same x; without a router there is none.
   virtual void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,

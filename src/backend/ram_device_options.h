@@ -45,8 +45,10 @@ struct RamDeviceOptions {
   // Told of all that crosses the link, in its order, one at a time; may not ask the device.
   std::function<void(const LinkUse&)> on_link_use = {};
 
-  // Told when the host begins to wait for a stream, by its name.
+  // Told when the host begins to wait for a stream, by its name; and when it submits anything to
+  // one: an operation, a copy, an event, or a whole recording.
   std::function<void(const std::string& stream)> on_finish = {};
+  std::function<void(const std::string& stream)> on_submit = {};
 
   // Told of host memory that is registered, and again when that ends.
   std::function<void(std::span<const std::byte> bytes, bool begins)> on_register = {};

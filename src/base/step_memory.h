@@ -37,6 +37,9 @@ constexpr uint64_t mailbox_bytes(const MailboxSize& s) {
          lines(n_values, 1) + 2 * lines(n_values / 32, 4) + lines(s.max_pairs * s.n_cols, 4);
 }
 
+// Experts that come or go at the head of one step; more are written before it.
+constexpr int kTableChanges = 64;
+
 // The image in pinned memory, and as much again for its twin in the device's.
 struct StepBlockSize {
   int64_t max_rows = 0;
@@ -45,8 +48,9 @@ struct StepBlockSize {
   int64_t table_size = 0;  // of the page table: all sequences
 };
 constexpr uint64_t step_block_bytes(const StepBlockSize& s) {
-  return lines(1, 16) + lines(s.table_size, 4) + 4 * lines(s.max_rows, 4) +
-         lines(s.max_rows * s.n_rot, 4) + lines(s.max_rows * s.d_model, 4);
+  return lines(1, 24) + lines(kTableChanges, 16) + lines(s.table_size, 4) +
+         4 * lines(s.max_rows, 4) + lines(s.max_rows * s.n_rot, 4) +
+         lines(s.max_rows * s.d_model, 4);
 }
 
 // What a step routed, and where its experts were.

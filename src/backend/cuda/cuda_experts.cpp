@@ -7,6 +7,7 @@
 #include "backend/cuda/float_rows.h"
 #include "backend/cuda/route.h"
 #include "backend/cuda/step_rows.h"
+#include "backend/cuda/table_changes.h"
 
 namespace sluice::backend::cuda {
 namespace {
@@ -256,6 +257,10 @@ void CudaOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
     p.fault = &mailbox_.words->fault;
     log_experts(p, how_);
   });
+}
+
+void CudaOps::change_table(const TableChangesView& changes) {
+  enqueue([&](const Attended&) { cuda::change_table(changes, how_); });
 }
 
 void CudaOps::compute_found(const ExpertsView& experts, const ExpertInputView& a) {

@@ -46,6 +46,12 @@ void RamKernels::experts(const ExpertsView& experts, const ExpertInputView& a,
   add_sorted(experts, routing, x);
 }
 
+void RamKernels::change_table(const TableChangesView& changes) {
+  for (const TableChange& change : std::span(changes.changes, static_cast<size_t>(*changes.n))) {
+    changes.table[change.entry] = change.slot;
+  }
+}
+
 // The experts' output, by slot.
 float* RamKernels::rows(int64_t n_slots, int64_t n_cols) const {
   CHECK(static_cast<uint64_t>(n_slots * n_cols) * sizeof(float) <= scratch_.size());

@@ -74,6 +74,10 @@ inline ExpertsView host_address(const ExpertsView& v) {
                              &ExpertsView::shared_gate, &ExpertsView::shared_up,
                              &ExpertsView::shared_down, &ExpertsView::table, &ExpertsView::slots);
 }
+inline TableChangesView host_address(TableChangesView v) {
+  return with_host_addresses(v, &TableChangesView::n, &TableChangesView::changes,
+                             &TableChangesView::table);
+}
 inline SortedPairs host_address(SortedPairs v) {
   return with_host_addresses(v, &SortedPairs::first, &SortedPairs::slots);
 }

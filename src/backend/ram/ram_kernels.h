@@ -47,6 +47,7 @@ class RamKernels {
   // Those of a device that lacks some experts (experts.cpp).
   void experts(const ExpertsView& experts, const ExpertInputView& a, const RoutingView& routing,
                RowsView x);
+  void change_table(const TableChangesView& changes);
   void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
                const RouterView& router, const RoutingView& prediction);
   void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,

@@ -51,6 +51,10 @@ void RamOps::pick(ConstRowsView logits, const StepView& step, int64_t first, Pic
   enqueue(&RamKernels::pick, logits, step, first, picks);
 }
 
+void RamOps::change_table(const TableChangesView& changes) {
+  enqueue(&RamKernels::change_table, changes);
+}
+
 void RamOps::foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
                      const RouterView& router, const RoutingView& prediction) {
   enqueue(&RamKernels::foresee, foresee, x, norm, router, prediction);

@@ -29,6 +29,7 @@ class RamOps final : public DeviceOps {
               const WeightView& output, RowsView logits) override;
   void pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) override;
 
+  void change_table(const TableChangesView& changes) override;
   void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
                const RouterView& router, const RoutingView& prediction) override;
   void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,

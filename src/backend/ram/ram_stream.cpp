@@ -151,6 +151,7 @@ void RamStream::push(Command command) {
     recording_->commands.push_back(std::move(command));
     return;
   }
+  if (device_->options.on_submit) device_->options.on_submit(name_);
   if (device_->options.clock == Clock::virtual_time) command.not_before = device_->now();
   {
     const std::lock_guard lock(mutex_);

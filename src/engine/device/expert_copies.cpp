@@ -69,7 +69,7 @@ void ExpertCopies::enqueue(const policy::Move& move) {
   }
   // It has never left. The table may have shown another slot meanwhile.
   const std::byte* const slot = slots_.slot(next.pool, next.slot);
-  if (!is_pending(slot) && slots_.published(next.in) != slot) slots_.publish(next.in, slot, main_);
+  if (!is_pending(slot) && slots_.published(next.in) != slot) slots_.publish(next.in, slot);
 }
 
 bool ExpertCopies::is_pending(const std::byte* slot) const {
@@ -102,7 +102,7 @@ void ExpertCopies::take_out(policy::ExpertKey key, const std::byte* slot) {
   const auto found =
       std::find_if(pending_.begin(), end, [&](const Pending& p) { return p.slot == slot; });
   if (found != end) std::swap(*found, pending_[--n_pending_]);
-  if (slots_.published(key) == slot) slots_.publish(key, nullptr, main_);
+  if (slots_.published(key) == slot) slots_.publish(key, nullptr);
 }
 
 bool ExpertCopies::mend() {
@@ -125,10 +125,9 @@ void ExpertCopies::publish_arrived() {
     }
     // Events are reached after a fault too; and what is seen as done was done before it is asked.
     if (copies_.has_failed()) return;
-    main_.wait(*pending_[i].arrived);
     // What another move will overwrite is not shown any more.
     if (belongs(pending_[i].key, pending_[i].slot)) {
-      slots_.publish(pending_[i].key, pending_[i].slot, main_);
+      slots_.publish(pending_[i].key, pending_[i].slot);
     }
     std::swap(pending_[i], pending_[--n_pending_]);
   }

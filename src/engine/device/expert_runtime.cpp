@@ -138,8 +138,7 @@ void ExpertRuntime::make_device_part() {
   std::ranges::copy(kv_->layers(), kv_layers_.begin() + n_host_layers());
   activations_ = std::make_unique<ActivationsBuffer>(scratch_.allocator(), model_, max_rows(),
                                                      InputRows::given);
-  link_share_ = reinterpret_cast<float*>(tables_.take(sizeof(float)));
-  set_link_share(static_cast<float>(options_.place.link_share));
+  link_share_ = static_cast<float>(options_.place.link_share);
   staging_ = std::make_unique<ExpertStaging>(
       device_, trunk_.model(), DeviceBlock(device_, price_.vram.staging),
       ExpertStaging::Parts{host_, cache_, *copy_stream_, copies_, log_},
@@ -153,7 +152,7 @@ void ExpertRuntime::make_device_part() {
                              .host = host_,
                              .demand = copies_,
                              .staging = *staging_,
-                             .link_share = link_share_,
+                             .link_share = block_.link_share(),
                              .step = block_.step(),
                              .n_live = block_.n_live(),
                              .logs = options_.logs});
@@ -191,10 +190,6 @@ void ExpertRuntime::load_first_experts() {
     }
   }
   copies_.finish();
-}
-
-void ExpertRuntime::set_link_share(float share) {
-  main_->write(reinterpret_cast<std::byte*>(link_share_), std::as_bytes(std::span(&share, 1)));
 }
 
 uint64_t ExpertRuntime::kv_bytes() const {
@@ -315,6 +310,7 @@ int64_t ExpertRuntime::width() const {
 // Enqueues or records its head.
 model::Step ExpertRuntime::begin_device_step(model::ExpertRunner& experts) {
   block_.copy(*main_, width());
+  if (experts_move()) ops_->change_table(block_.changes(slots_.table()));
   model::Step step{*ops_, experts, block_.view(width(), kv_->table_stride()), kv_layers_,
                    activations_->view(width())};
   step.rows.forced = forced_rows_;
@@ -328,8 +324,11 @@ void ExpertRuntime::forward(model::Step& step, const OnLayer& on_layer) {
 }
 
 void ExpertRuntime::run_device_layers(const StepListener& listener) {
-  block_.write(rows_, *kv_, log_.step(), width());
+  slots_.write_changes(*main_, experts_move() ? kTableChanges : 0);
+  const size_t n_changes = slots_.changes().size();
+  block_.write(rows_, *kv_, {log_.step(), link_share_, slots_.changes()}, width());
   is_whole() ? run_whole(listener) : run_by_host(listener);
+  slots_.forget_changes(n_changes);
 }
 
 void ExpertRuntime::run_whole(const StepListener& listener) {

@@ -85,7 +85,7 @@ class ExpertRuntime final : public StepDriver {
   ExpertStats stats() const override;
 
   // Of the misses, those that the device reads itself; between steps.
-  void set_link_share(float share);
+  void set_link_share(float share) { link_share_ = share; }
 
  private:
   // The layers before the device's, if any, in the host's memory.
@@ -107,6 +107,7 @@ class ExpertRuntime final : public StepDriver {
   void spend_host_time();
   void run_step(const StepListener& listener);
   bool is_whole() const;
+  bool experts_move() const { return price_.host.experts > 0; }
   int64_t width() const;
   model::Step begin_device_step(model::ExpertRunner& experts);
   void forward(model::Step& step, const OnLayer& on_layer);
@@ -146,7 +147,7 @@ class ExpertRuntime final : public StepDriver {
   DeviceTrunk trunk_;
   DeviceBlock tables_, kv_memory_;
   ExpertSlots slots_;
-  float* link_share_ = nullptr;
+  float link_share_ = 0.0f;
   ExpertStats sum_;  // of the logs
   std::unique_ptr<backend::DeviceOps> ops_;
   std::unique_ptr<KvCache> kv_;

@@ -24,6 +24,7 @@ ExpertSlots::ExpertSlots(backend::Device& device, const model::Model& model,
     pools_[i].memory = device.allocate(backend::MemoryKind::device, n_slots * pools_[i].slot_bytes);
   }
   table_ = reinterpret_cast<const std::byte**>(tables.take(published_.size() * sizeof(*table_)));
+  changes_.reserve(published_.size());
 }
 
 std::byte* ExpertSlots::slot(int pool, policy::SlotId slot) const {
@@ -33,14 +34,31 @@ std::byte* ExpertSlots::slot(int pool, policy::SlotId slot) const {
   return p.memory.data() + at;
 }
 
-void ExpertSlots::publish(policy::ExpertKey key, const std::byte* slot, backend::Stream& main) {
+void ExpertSlots::publish(policy::ExpertKey key, const std::byte* slot) {
+  const auto entry = static_cast<int64_t>(index(key));
   published_[index(key)] = slot;
-  main.write(reinterpret_cast<std::byte*>(&table_[index(key)]), std::as_bytes(std::span(&slot, 1)));
+  std::erase_if(changes_, [entry](const backend::TableChange& c) { return c.entry == entry; });
+  changes_.push_back({entry, slot});
 }
 
 void ExpertSlots::clear(backend::Stream& main) {
   std::fill(published_.begin(), published_.end(), nullptr);
+  changes_.clear();
   main.fill(reinterpret_cast<std::byte*>(table_), {}, published_.size() * sizeof(*table_));
+}
+
+void ExpertSlots::forget_changes(size_t n_oldest) {
+  changes_.erase(changes_.begin(), changes_.begin() + static_cast<std::ptrdiff_t>(n_oldest));
+}
+
+void ExpertSlots::write_changes(backend::Stream& main, size_t n_kept) {
+  if (changes_.size() <= n_kept) return;
+  const size_t n = changes_.size() - n_kept;
+  for (const backend::TableChange& c : std::span(changes_).first(n)) {
+    main.write(reinterpret_cast<std::byte*>(table_ + c.entry),
+               std::as_bytes(std::span(&c.slot, 1)));
+  }
+  forget_changes(n);
 }
 
 }  // namespace sluice::engine

@@ -1,13 +1,14 @@
 // The room that a device has for experts, and the table by which its work finds them. One slot
 // holds one expert; slots of a pool have the same size. Sized once; nothing is allocated later.
 //
-// The table is read by the device's work and written between steps only. An expert leaves it before
-// its slot is written, and enters it after: what is in the table may always be read.
-// SPDX-License-Identifier: Apache-2.0
+// The table is read by the device's work and written between steps, or at a step's head. An expert
+// leaves it before its slot is written, and enters it after: what is in the table may always be
+// read. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>
 
+#include "backend/device_ops.h"
 #include "engine/device/device_block.h"
 #include "model/model.h"
 #include "policy/cache/expert_cache.h"
@@ -27,11 +28,19 @@ class ExpertSlots {
 
   // By expert of the layer: its slot, or null. In the device's memory.
   const std::byte* const* table(LayerId layer) const { return &table_[index({layer, {}})]; }
+  const std::byte** table() const { return table_; }  // of all layers
 
-  // Writes the entry when the stream's turn comes; the host's own copy of the table is ahead of it.
-  void publish(policy::ExpertKey key, const std::byte* slot, backend::Stream& main);
+  // Shows the expert from the next step on, or (null) no more. The host's own copy of the table is
+  // ahead of the device's by what has changed since the last step.
+  void publish(policy::ExpertKey key, const std::byte* slot);
   const std::byte* published(policy::ExpertKey key) const { return published_[index(key)]; }
+
+  // What the device's table lacks, each entry once: a step's block brings it over, and says so when
+  // the step is done. Or a stream writes it, but for the newest `n_kept`.
+  std::span<const backend::TableChange> changes() const { return changes_; }
+  void forget_changes(size_t n_oldest);
   void clear(backend::Stream& main);
+  void write_changes(backend::Stream& main, size_t n_kept = 0);
 
  private:
   struct Pool {
@@ -49,6 +58,7 @@ class ExpertSlots {
   std::vector<Pool> pools_;
   const std::byte** table_ = nullptr;
   std::vector<const std::byte*> published_;
+  std::vector<backend::TableChange> changes_;
 };
 
 }  // namespace sluice::engine

@@ -185,10 +185,12 @@ void ExpertWaves::close_wave() {
   is_open_ = false;
 }
 
+// False where the step is at its end, or has failed: the device may read any table then.
 bool ExpertWaves::await(const uint64_t* word, uint64_t value) {
   return device_.await(word, value, [this] {
-    if (p_.copies.has_failed()) end_waits();
-    return thread_.is_over();
+    const bool has_failed = p_.copies.has_failed();
+    if (has_failed) end_waits();
+    return has_failed || thread_.is_over();
   });
 }
 

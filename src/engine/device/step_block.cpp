@@ -13,6 +13,7 @@ StepBlock::Places StepBlock::places(const StepBlockSize& size, std::byte* base, 
   Carver carver(base);
   Places p;
   p.head = carver.take<Head>(1);
+  p.changes = carver.take<backend::TableChange>(kTableChanges);
   p.page_table = carver.take<int32_t>(size.table_size);
   p.tokens = carver.take<TokenId>(width);
   p.positions = carver.take<int32_t>(width);
@@ -35,14 +36,22 @@ backend::RowsView StepBlock::input(int64_t width) const {
   return {places(size_, image_.data(), width).x, width, size_.d_model};
 }
 
-void StepBlock::write(const StepRows& rows, const KvCache& cache, uint32_t step, int64_t width) {
+void StepBlock::write(const StepRows& rows, const KvCache& cache, const Values& values,
+                      int64_t width) {
   const backend::StepView from = rows.view(cache);
   CHECK(from.n_rows <= width && width <= size_.max_rows);
   const Places to = places(size_, image_.data(), width);
-  *to.head = {step, *from.n_live, *from.n_logits, *from.n_best};
+  CHECK(std::ssize(values.changes) <= kTableChanges);
+  *to.head = {.step = values.step,
+              .n_live = *from.n_live,
+              .n_logits = *from.n_logits,
+              .n_best = *from.n_best,
+              .n_changes = static_cast<int32_t>(values.changes.size()),
+              .link_share = values.link_share};
+  std::ranges::copy(values.changes, to.changes);
   std::copy_n(from.page_table, size_.table_size, to.page_table);
-  const auto padded = [&](const auto* values, auto* place, int64_t n_cols) {
-    std::copy_n(values, from.n_rows * n_cols, place);
+  const auto padded = [&](const auto* source, auto* place, int64_t n_cols) {
+    std::copy_n(source, from.n_rows * n_cols, place);
     std::fill(place + from.n_rows * n_cols, place + width * n_cols, 0);
   };
   padded(from.tokens, to.tokens, 1);
@@ -78,5 +87,11 @@ backend::RowsView StepBlock::x(int64_t width) const {
 
 const uint32_t* StepBlock::step() const { return &places(size_, twin_, 1).head->step; }
 const int32_t* StepBlock::n_live() const { return &places(size_, twin_, 1).head->n_live; }
+const float* StepBlock::link_share() const { return &places(size_, twin_, 1).head->link_share; }
+
+backend::TableChangesView StepBlock::changes(const std::byte** table) const {
+  const Places at = places(size_, twin_, 1);
+  return {&at.head->n_changes, at.changes, table};
+}
 
 }  // namespace sluice::engine

@@ -4,8 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/device.h"
-#include "backend/views.h"
+#include "backend/device_ops.h"
 #include "base/step_memory.h"
 #include "engine/device/device_block.h"
 #include "engine/step/step_rows.h"
@@ -20,8 +19,14 @@ class StepBlock {
   // The input of the device's first layer, for the host to write.
   backend::RowsView input(int64_t width) const;
 
-  // Writes the rest of the image of a step, whose rows are padded to `width`.
-  void write(const StepRows& rows, const KvCache& cache, uint32_t step, int64_t width);
+  // Writes the rest of the image of a step, whose rows are padded to `width`; of its experts' table
+  // kTableChanges at most.
+  struct Values {
+    uint32_t step = 0;  // its number
+    float link_share = 0.0f;
+    std::span<const backend::TableChange> changes;
+  };
+  void write(const StepRows& rows, const KvCache& cache, const Values& values, int64_t width);
 
   // Enqueues or records the copy, and says where things are then.
   void copy(backend::Stream& stream, int64_t width) const;
@@ -29,6 +34,8 @@ class StepBlock {
   backend::RowsView x(int64_t width) const;
   const uint32_t* step() const;   // the same for every width
   const int32_t* n_live() const;  // likewise
+  const float* link_share() const;
+  backend::TableChangesView changes(const std::byte** table) const;
 
  private:
   struct Head {
@@ -36,9 +43,12 @@ class StepBlock {
     int32_t n_live = 0;
     int32_t n_logits = 0;
     int32_t n_best = 0;
+    int32_t n_changes = 0;
+    float link_share = 0.0f;
   };
   struct Places {  // of one width, in the image or the twin
     Head* head = nullptr;
+    backend::TableChange* changes = nullptr;
     int32_t* page_table = nullptr;
     TokenId* tokens = nullptr;
     int32_t* positions = nullptr;

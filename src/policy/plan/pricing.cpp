@@ -23,7 +23,6 @@ constexpr KvFormat kFormats[] = {
 const KvFormat& format_of(KvType type) { return kFormats[static_cast<size_t>(type)]; }
 
 constexpr uint64_t kKvAlignment = 64;
-constexpr uint64_t kParameterBytes = 64;      // of one step
 constexpr uint64_t kAddressBytes = 8;         // of an expert, and of a word that says it is ready
 constexpr uint64_t kScratchArrays = 16;       // of one step, at most: what their boundaries cost
 constexpr uint64_t kStreamBytes = 64 * kMiB;  // of one of the two buffers, about
@@ -140,7 +139,7 @@ uint64_t table_bytes(const ModelShape& model) {
   for (const LayerShape& layer : model.layers) n_experts = std::max(n_experts, layer.n_experts);
   if (n_experts == 0) return 0;
   const auto array = [](uint64_t n_bytes) { return round_up(n_bytes, kTensorAlignment); };
-  return array(product({model.n_layers(), n_experts, kAddressBytes})) + array(kParameterBytes) +
+  return array(product({model.n_layers(), n_experts, kAddressBytes})) +
          array(kStagingSlots * kAddressBytes);
 }
 

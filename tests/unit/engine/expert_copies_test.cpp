@@ -71,6 +71,7 @@ struct World {
 
   // By work of the device: how many experts the table shows, and how many of them are not whole.
   void look(int& n_shown, int& n_broken) {
+    slots.write_changes(*main);
     main->call([this, &n_shown, &n_broken] {
       n_shown = 0;
       for (int layer = 0; layer < n_layers(); ++layer) {
@@ -151,6 +152,7 @@ TEST(ExpertCopies, AByteThatChangesInASlotIsSeen) {
   world.copies.boundary(world.step(1));
   world.copies.finish();
   int n_shown = 0, n_broken = 0;
+  world.slots.write_changes(*world.main);
   world.main->call([&] {
     for (int e = 0; e < world.n_experts(); ++e) {
       std::byte* const slot = shown_slot(world.slots, LayerId(0), e);
@@ -168,6 +170,7 @@ TEST(ExpertCopies, WhatHasLeftIsPoisoned) {
   world.copies.finish();
   const std::byte* first = nullptr;
   int first_expert = -1;
+  world.slots.write_changes(*world.main);
   world.main->call([&] {
     for (int e = 0; e < world.n_experts(); ++e) {
       if (const std::byte* slot = shown_slot(world.slots, LayerId(0), e)) {
@@ -183,6 +186,8 @@ TEST(ExpertCopies, WhatHasLeftIsPoisoned) {
     if (!world.cache.resident(LayerId(0), ExpertId(first_expert))) break;
   }
   ASSERT_FALSE(world.cache.resident(LayerId(0), ExpertId(first_expert)));
+  world.slots.write_changes(*world.main);
+  world.main->finish();
   EXPECT_EQ(shown_slot(world.slots, LayerId(0), first_expert), nullptr);
   EXPECT_FALSE(world.holds(first, {LayerId(0), ExpertId(first_expert)}));
 }

@@ -263,6 +263,33 @@ TEST(ExpertRuntime, WithoutLeaveToRegisterExpertsGoThroughARingOrStayWithTheCpu)
   EXPECT_EQ(n_pinned(needed - 2 * layer), std::pair(0, false));
 }
 
+// Experts that come and go are data of the step that finds them: with the event behind which a
+// boundary's copies begin, a token is two submissions at most, however many they are.
+TEST(ExpertRuntime, ADecodedTokenIsOneSubmissionAndOneWaitWhateverMoves) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  Place place{.share = 0.5, .policy = policy::PolicyKind::lru};
+  int64_t n_submitted = 0, n_waits = 0;
+  const auto count = [](int64_t& n) {
+    return [&n](const std::string& stream) { n += stream == "main"; };
+  };
+  place.device.on_submit = count(n_submitted);
+  place.device.on_finish = count(n_waits);
+  Placed placed(model, place);
+  placed.run(text(10), 1);  // records
+  n_submitted = n_waits = 0;
+  const int64_t n_before = placed.runtime.copies().n_copies();
+  StepListener listener;
+  listener.on_pick = [](int64_t, const backend::PickedRow&) {};
+  constexpr int64_t kTokens = 60;
+  for (const TokenId token : random_tokens(kTokens, 11)) {
+    const StepRow row{token, {}, false, 1};
+    placed.runtime.step({&row, 1}, policy::Phase::decode, listener);
+  }
+  EXPECT_GT(placed.runtime.copies().n_copies() - n_before, 2 * kTokens);
+  EXPECT_EQ(n_waits, kTokens);
+  EXPECT_LE(n_submitted, 2 * kTokens);
+}
+
 TEST(ExpertRuntime, AProfileSaysWhatToLoadFirst) {
   const OpenModel model("qwen3moe", "Q8_0");
   policy::RoutingProfile profile(2, 10);

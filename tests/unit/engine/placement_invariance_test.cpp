@@ -232,7 +232,7 @@ void expect_same_while_shuffled(const OpenModel& model) {
             stays && cache.resident(key.layer, key.expert)
                 ? slots.slot(cache.pool(key.layer), cache.slot(key.layer, key.expert))
                 : nullptr;
-        slots.publish(key, slot, placed.runtime.main());
+        slots.publish(key, slot);
       }
     }
   };
@@ -256,6 +256,7 @@ TEST(PlacementInvariance, OneFlippedByteInOneSlotChangesTheLogits) {
   const Logits got = placed.run(text(), 9, [&] {
     placed.runtime.copies().finish();
     if (std::exchange(is_flipped, true)) return;
+    placed.runtime.slots().write_changes(placed.runtime.main());
     placed.runtime.main().call([&] {
       for (int e = 0; e < (*model).config().n_experts; ++e) {
         std::byte* const slot = shown_slot(placed.runtime.slots(), LayerId(1), e);
@@ -272,6 +273,7 @@ TEST(PlacementInvariance, APoisonedSlotIsSeenInTheLogits) {
   Placed placed(model, {.share = 1.0});
   const Logits got = placed.run(text(), 9, [&] {
     placed.runtime.copies().finish();
+    placed.runtime.slots().write_changes(placed.runtime.main());
     placed.runtime.main().call([&] {
       ExpertSlots& slots = placed.runtime.slots();
       for (int e = 0; e < (*model).config().n_experts; ++e) {

@@ -109,7 +109,7 @@ TEST(Pricing, CountsTheScratchOfTheWidestStep) {
   // logits; 10 rows of 32 angles and 64 values.
   EXPECT_EQ(
       step_block_bytes(step_block_size(m, {.n_ctx = 100, .n_sequences = 3, .prefill_chunk = 10})),
-      64u + 64 + 4 * 64 + 4 * 10 * (32 + 64));
+      64u + 64 * 16 + 64 + 4 * 64 + 4 * 10 * (32 + 64));
   // 20 pairs and 9 offsets; 20 rows of 64; and the fixed part.
   const OpsSize ops = ops_size(m, 10);
   EXPECT_EQ(pair_list_bytes(10, 2, 8), 128u + 64);
@@ -145,7 +145,7 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(gpu.vram.state, 1500u);
   EXPECT_EQ(gpu.vram.slots, 5u * 70'144);
   EXPECT_EQ(gpu.vram.cuda, 512u * kMiB);
-  EXPECT_EQ(gpu.vram.tables, 128u + 64 + 64);  // addresses of 2 layers x 8, parameters, 8 words
+  EXPECT_EQ(gpu.vram.tables, 128u + 64);  // addresses of 2 layers x 8, 8 words
   EXPECT_EQ(gpu.vram.staging, 8u * 70'144);
   EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + ops_scratch_bytes(ops_size(m, 10)) +
                                   pair_list_bytes(10, 2, 8) +
