@@ -41,7 +41,7 @@ void StepBlock::write(const StepRows& rows, const KvCache& cache, const Values& 
   const backend::StepView from = rows.view(cache);
   CHECK(from.n_rows <= width && width <= size_.max_rows);
   const Places to = places(size_, image_.data(), width);
-  CHECK(std::ssize(values.changes) <= kTableChanges);
+  CHECK(to.head && std::ssize(values.changes) <= kTableChanges);
   *to.head = {.step = values.step,
               .n_live = *from.n_live,
               .n_logits = *from.n_logits,
