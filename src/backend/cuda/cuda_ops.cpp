@@ -170,37 +170,23 @@ void CudaOps::project_one(ConstRowsView x, const NormView& norm, const Projectio
   copy_columns(p.out, w.n_rows, out.data + first, out.n_cols, w.n_rows, n_rows, how_);
 }
 
-// Padding has no position. In a recording all layers see the same rows, so the first one masks them
-// for all; outside of one every call does.
-const int32_t* CudaOps::masked_positions(const StepView& step, RowsView out, Launch& how) {
-  auto* const positions = scratch_.get<int32_t>(Use::positions, kMaxRows);
-  const Masked wanted{stream_.recording(), step.positions, out.data};
-  if (wanted.recording != 0 && wanted == masked_) return positions;
-  masked_ = wanted;
-  mask_padding({step.positions, step.n_live, rows_of(step.n_rows), positions, out.data,
-                static_cast<int>(out.n_cols)},
-               how_);
-  how.overlaps = false;
-  return positions;
-}
-
 void CudaOps::attend(RowsView qkv, const AttentionView& attention, const StepView& step,
                      const KvLayerView& kv, RowsView out) {
   enqueue([&](const Attended&) {
     Attend p = shape_of(attention, step, kv);
-    Launch how = how_;
     p.qkv = qkv.data;
     if (!is_common(attention, kv)) {
       attend_any(p, attention, step, kv, out);
       return;
     }
-    p.positions = masked_positions(step, out, how);
+    p.positions = step.positions;
+    p.n_live = step.n_live;
     p.out = out.data;
     p.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
     p.partials =
         scratch_.get<float>(Use::partials, attend_partials(p.n_rows, p.n_heads, p.head_dim));
     p.n_done = scratch_.get<Zeros>(Use::zeros, 1)->n_attended;
-    cuda::attend(p, how);
+    cuda::attend(p, how_);
     attended_ = {out.data, p.out_int8};
   });
 }
@@ -247,17 +233,19 @@ void CudaOps::project_add(ConstRowsView in, const Projection& projection, RowsVi
 void CudaOps::logits(ConstRowsView x, const StepView& step, int64_t first, const NormView& norm,
                      const WeightView& output, RowsView logits) {
   enqueue([&](const Attended&) {
-    auto* const rows = scratch_.get<int32_t>(Use::wanted, logits.n_rows);
-    wanted_rows({step.logit_rows, step.n_logits, static_cast<int>(first),
-                 static_cast<int>(logits.n_rows), rows},
-                how_);
-    for (int64_t at = 0; at < logits.n_rows; at += kMaxRows) {
+    // No more than the step has.
+    const int64_t n_rows = std::min(logits.n_rows, step.n_rows);
+    auto* const rows = scratch_.get<int32_t>(Use::wanted, n_rows);
+    wanted_rows(
+        {step.logit_rows, step.n_logits, static_cast<int>(first), static_cast<int>(n_rows), rows},
+        how_);
+    for (int64_t at = 0; at < n_rows; at += kMaxRows) {
       Logits p;
       p.x = x.data;
       p.rows = rows + at;
       p.norm = norm.weight;
       p.eps = norm.eps;
-      p.n_rows = static_cast<int>(std::min<int64_t>(kMaxRows, logits.n_rows - at));
+      p.n_rows = static_cast<int>(std::min<int64_t>(kMaxRows, n_rows - at));
       p.n_cols = static_cast<int>(x.n_cols);
       logits_at(p, output, logits.row(at));
     }
@@ -285,8 +273,11 @@ void CudaOps::logits_at(Logits p, const WeightView& output, float* out) {
 
 void CudaOps::pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) {
   enqueue([&](const Attended&) {
-    cuda::pick({logits.data, static_cast<int>(logits.n_rows), static_cast<int>(logits.n_cols),
-                step.n_logits, static_cast<int>(first), step.n_best, picks},
+    const int n_rows = rows_of(std::min(logits.n_rows, step.n_rows));
+    cuda::pick({logits.data, n_rows, static_cast<int>(logits.n_cols), step.n_logits,
+                static_cast<int>(first), step.n_best, picks,
+                scratch_.get<uint64_t>(Use::picks, int64_t{kMaxRows} * kPickParts),
+                scratch_.get<Zeros>(Use::zeros, 1)->n_picked},
                how_);
   });
 }

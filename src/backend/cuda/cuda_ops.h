@@ -64,14 +64,6 @@ class CudaOps final : public DeviceOps {
     const float* f32 = nullptr;
     Int8Rows int8;
   };
-  // Which rows' positions stand masked in scratch, of the recording that is being made.
-  struct Masked {
-    uint64_t recording = 0;
-    const int32_t* positions = nullptr;
-    const float* out = nullptr;
-    bool operator==(const Masked&) const = default;
-  };
-
   // Of the experts that were listed last.
   struct Found {
     ExpertShape shape;
@@ -117,7 +109,6 @@ class CudaOps final : public DeviceOps {
                     const RoutingView& routing) const;
   void route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup);
   void copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_view);
-  const int32_t* masked_positions(const StepView& step, RowsView out, Launch& how);
 
   CudaDevice& device_;
   CudaStream& stream_;
@@ -125,7 +116,6 @@ class CudaOps final : public DeviceOps {
   Launch how_;
   CudaScratch scratch_;
   Attended attended_;
-  Masked masked_;
   Found found_;
   std::optional<HeldRoute> held_;
   CudaWoven woven_;

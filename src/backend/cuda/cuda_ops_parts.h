@@ -18,6 +18,7 @@ static_assert(kMaxRows == kGpuMostRows && kMaxUsed == kGpuMostUsed);
 struct Zeros {
   unsigned n_attended[kMaxRows * kMostHeads];
   unsigned n_routed;
+  unsigned n_picked[kMaxRows];
   const uint8_t* table[kMostExperts];
 };
 

@@ -17,7 +17,6 @@ class CudaScratch {
  public:
   enum class Use {
     zeros,  // written by kernels that leave zeros behind
-    positions,
     wanted,
     input,     // int8 rows of a projection
     attended,  // int8 rows of attention
@@ -27,6 +26,7 @@ class CudaScratch {
     hidden,
     outside,
     groups,
+    picks,      // parts of rows
     queries,    // normalised and turned
     normed,     // f32 rows, for float weights
     projected,  // rows of one projection, on their way to their place

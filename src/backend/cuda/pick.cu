@@ -1,11 +1,14 @@
 // The best logits of rows.
 //
 // Layout   logits: [n_rows, n_cols] f32; picks: PickedRow, mostly in the host's memory.
-// Mapping  a block has a row. A logit and its token are one 64-bit key, larger where it is better.
-//          Every thread finds its own best; of 1024 threads' the n-th is a bound below which nobody
-//          is among the n best of all. What is not below it is gathered and sorted: 300 or so for
-//          256. Where more come than there is room for, the gathered ones are sorted and cut in
-//          between, which raises the bound; so any order of logits has its end.
+// Mapping  where one is wanted, 16 blocks have a row, and the last of them joins what they found
+// (one
+//          block took 24 us for 151,936); else one block has it. A logit and its token are one
+//          64-bit key, larger where it is better. Every thread finds its own best; of 1024 threads'
+//          the n-th is a bound below which nobody is among the n best of all. What is not below it
+//          is gathered and sorted: 300 or so for 256. Where more come than there is room for, the
+//          gathered ones are sorted and cut in between, which raises the bound; so any order of
+//          logits has its end.
 // Limits   n_best <= 256, n_cols < 2^31.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/launch.cuh"
@@ -93,35 +96,79 @@ __device__ __forceinline__ void gather_best(const Pick& p, const float* logits, 
   sort_keys(keys, kRoom);
 }
 
-__global__ void __launch_bounds__(kThreads) pick_kernel(const __grid_constant__ Pick p) {
-  __shared__ uint64_t keys[kRoom];
-  __shared__ int n_kept;
-  let_next_kernel_begin();
-  wait_for_previous_kernel();
-  const int own = static_cast<int>(threadIdx.x), row = static_cast<int>(blockIdx.x);
-  const int n_best = min(min(__ldcg(p.n_best), kMaxBest), p.n_cols);
-  if (n_best <= 0 || p.first + row >= __ldcg(p.n_wanted)) return;
-  const float* const logits = p.logits + static_cast<int64_t>(row) * p.n_cols;
-  PickedRow& out = p.picks[row];
+// Not finite: larger than every key.
+constexpr uint64_t kNotFinite = ~uint64_t{0};
 
+// The best of columns [first, last), in all threads; or kNotFinite.
+__device__ __forceinline__ uint64_t best_of(const float* logits, int first, int last,
+                                            uint64_t* keys, uint64_t& own_best) {
   uint64_t best = 0;
   bool is_finite = true;
 #pragma unroll 8
-  for (int i = own; i < p.n_cols; i += kThreads) {
+  for (int i = first + static_cast<int>(threadIdx.x); i < last; i += kThreads) {
     const float logit = __ldcg(logits + i);
     const uint64_t key = key_of(logit, i);
     is_finite = is_finite && isfinite(logit);
     best = key > best ? key : best;
   }
-  is_finite = __syncthreads_and(is_finite) != 0;
-  if (own == 0) out.is_finite = is_finite, out.n_best = is_finite ? n_best : 0;
-  if (!is_finite) return;
-  if (n_best == 1) {
-    find_largest(best, keys);
-  } else {
-    keys[own] = best;
-    gather_best(p, logits, n_best, keys, n_kept);
+  own_best = best;
+  find_largest(is_finite ? best : kNotFinite, keys);
+  return keys[0];
+}
+
+__device__ __forceinline__ void write_head(PickedRow& out, bool is_finite, int n_best) {
+  out.is_finite = is_finite, out.n_best = is_finite ? n_best : 0;
+}
+
+// By the block that comes last: the best of all parts of a row.
+__device__ __forceinline__ void join_parts(const Pick& p, int row, PickedRow& out) {
+  const int own = static_cast<int>(threadIdx.x);
+  if (own >= kWarp) return;
+  const uint64_t best =
+      largest_of_warp(own < kPickParts ? __ldcg(p.parts + row * kPickParts + own) : 0);
+  if (own != 0) return;
+  write_head(out, best != kNotFinite, 1);
+  const int token = token_of(best);
+  if (best != kNotFinite) {
+    out.best[0] = {token, __ldcg(p.logits + static_cast<int64_t>(row) * p.n_cols + token)};
   }
+}
+
+__global__ void __launch_bounds__(kThreads) pick_kernel(const __grid_constant__ Pick p) {
+  __shared__ uint64_t keys[kRoom];
+  __shared__ int n_kept;
+  __shared__ bool is_last;
+  let_next_kernel_begin();
+  wait_for_previous_kernel();
+  const int own = static_cast<int>(threadIdx.x), row = static_cast<int>(blockIdx.x);
+  const int part = static_cast<int>(blockIdx.y);
+  const int n_best = min(min(__ldcg(p.n_best), kMaxBest), p.n_cols);
+  if (n_best <= 0 || p.first + row >= __ldcg(p.n_wanted)) return;
+  const float* const logits = p.logits + static_cast<int64_t>(row) * p.n_cols;
+  PickedRow& out = p.picks[row];
+  uint64_t own_best = 0;
+  if (n_best == 1) {  // the common case, by all blocks of the row
+    const int n = (p.n_cols + kPickParts - 1) / kPickParts;
+    const uint64_t best = best_of(logits, part * n, min((part + 1) * n, p.n_cols), keys, own_best);
+    if (own == 0) {
+      p.parts[row * kPickParts + part] = best;
+      __threadfence();
+      is_last = atomicAdd(p.n_done + row, 1u) == kPickParts - 1;
+      if (is_last) p.n_done[row] = 0;
+    }
+    __syncthreads();
+    if (!is_last) return;
+    __threadfence();
+    join_parts(p, row, out);
+    return;
+  }
+  if (part != 0) return;
+  const bool is_finite = best_of(logits, 0, p.n_cols, keys, own_best) != kNotFinite;
+  if (own == 0) write_head(out, is_finite, n_best);
+  if (!is_finite) return;
+  __syncthreads();
+  keys[own] = own_best;
+  gather_best(p, logits, n_best, keys, n_kept);
   if (own < n_best) {
     const int token = token_of(keys[own]);
     out.best[own] = {token, __ldcg(logits + token)};
@@ -131,8 +178,8 @@ __global__ void __launch_bounds__(kThreads) pick_kernel(const __grid_constant__ 
 }  // namespace
 
 void pick(const Pick& p, const Launch& how) {
-  CHECK(p.n_rows >= 1 && p.n_cols >= 1);
-  launch(pick_kernel, dim3(static_cast<unsigned>(p.n_rows)), kThreads, 0, how, p);
+  CHECK(p.n_rows >= 1 && p.n_cols >= 1 && p.parts && p.n_done);
+  launch(pick_kernel, dim3(static_cast<unsigned>(p.n_rows), kPickParts), kThreads, 0, how, p);
 }
 
 }  // namespace sluice::backend::cuda

@@ -8,6 +8,8 @@
 
 namespace sluice::backend::cuda {
 
+constexpr int kPickParts = 16;
+
 struct Pick {
   const float* logits = nullptr;  // [n_rows, n_cols]
   int n_rows = 0;
@@ -16,6 +18,8 @@ struct Pick {
   int first = 0;
   const int32_t* n_best = nullptr;  // 0: nothing is written
   PickedRow* picks = nullptr;       // [n_rows]
+  uint64_t* parts = nullptr;        // scratch: [n_rows, kPickParts]
+  unsigned* n_done = nullptr;       // scratch: [n_rows], 0 before the first launch
 };
 void pick(const Pick& p, const Launch& how);
 

@@ -1,6 +1,6 @@
 // Small kernels between the large ones: see step_rows.h.
 //
-// Mapping  a block for each row (mask_padding, embed), or one block in all.
+// Mapping  a block for each row (embed), or one block in all.
 // Limits   1 to 16 rows, n_used <= 16 (the launchers check).
 // Cost     a launch each, 2 to 3 us: they belong into their neighbours, once those take what they
 // do.
@@ -16,18 +16,6 @@ namespace {
 
 constexpr int kThreads = 256;
 static_assert(kMaxRows * kMaxUsed <= kThreads, "a thread for each slot");
-
-__global__ void __launch_bounds__(kThreads)
-    mask_padding_kernel(const __grid_constant__ MaskPadding p) {
-  wait_for_previous_kernel();
-  const int r = static_cast<int>(blockIdx.x);
-  const bool is_live = r < __ldcg(p.n_live);
-  if (threadIdx.x == 0) p.masked[r] = is_live ? __ldcg(p.positions + r) : kNoPosition;
-  if (is_live) return;
-  for (int i = static_cast<int>(threadIdx.x); i < p.n_cols; i += kThreads) {
-    p.out[static_cast<int64_t>(r) * p.n_cols + i] = 0.0f;
-  }
-}
 
 __global__ void __launch_bounds__(kThreads)
     wanted_rows_kernel(const __grid_constant__ WantedRows p) {
@@ -146,11 +134,6 @@ __global__ void __launch_bounds__(kThreads) embed_kernel(const __grid_constant__
 dim3 blocks(int n) { return dim3(static_cast<unsigned>(n)); }
 
 }  // namespace
-
-void mask_padding(const MaskPadding& p, const Launch& how) {
-  CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows);
-  launch(mask_padding_kernel, blocks(p.n_rows), kThreads, 0, how, p);
-}
 
 void wanted_rows(const WantedRows& p, const Launch& how) {
   CHECK(p.n >= 1 && p.first >= 0);

@@ -14,22 +14,6 @@ struct RoutedPair {
   float weight;
 };
 
-// A position for which attend does nothing at all: no split of such a row exists.
-constexpr int32_t kNoPosition = -300;
-
-// masked[r] = positions[r] of the first *n_live rows, kNoPosition of the rest, whose rows of out
-// become zero. attend reads positions before it waits for the kernel before: launch it without
-// overlap.
-struct MaskPadding {
-  const int32_t* positions = nullptr;  // [n_rows]
-  const int32_t* n_live = nullptr;
-  int n_rows = 0;
-  int32_t* masked = nullptr;  // [n_rows]
-  float* out = nullptr;       // [n_rows, n_cols]
-  int n_cols = 0;
-};
-void mask_padding(const MaskPadding& p, const Launch& how);
-
 // out[i] = rows[first + i] where there is one that is wanted, or else 0.
 struct WantedRows {
   const int32_t* rows = nullptr;
