@@ -1,15 +1,19 @@
 # `make run` and `make test` are all a fresh Debian 12 needs. Each target first installs what it lacks (packages.txt).
 
 jobs ?= $(shell nproc)
-sluice := build/release/src/sluice
+# With CUDA where there are a compiler for it and a card, for the cards in this machine alone; cuda= builds without.
+cuda ?= $(shell command -v nvcc >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU && echo native)
+preset := $(if $(cuda),cuda,release)
+sluice := build/$(preset)/src/sluice
 
 .PHONY: run test check lint tsan soak fuzz clean
 
 # Builds the program and chats with a demo model, after a first question to show how. Needs nothing of the tests.
 run:
 	@tools/install-packages run
-	test -f build/release/build.ninja || cmake --preset release -DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF
-	cmake --build --preset release --target sluice
+	test -f build/$(preset)/build.ninja || cmake --preset $(preset) -DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF \
+		$(if $(cuda),-DCMAKE_CUDA_ARCHITECTURES=$(cuda))
+	cmake --build --preset $(preset) --target sluice
 	$(sluice) run -p "What is 17 + 25?"
 	$(sluice) run
 
