@@ -84,18 +84,19 @@ class Clock {
            on_cpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer, chunk_)) +
            on_cpu(touched_bytes(layer), expert_ops(layer, chunk_));
   }
-  // Missing experts stream over the link beside the work, or the CPU computes them.
+  // Missing experts stream over the link beside the work, the trunk's included, or the CPU computes
+  // them.
   double prefill_gpu_layer(const LayerShape& layer, double resident) const {
     const double missing = 1.0 - resident;
     const double ops = expert_ops(layer, chunk_);
     const double all = experts_ + on_gpu(touched_bytes(layer), ops);
-    const double streamed = std::max(all, missing * touched_bytes(layer) / link_);
+    const double trunk =
+        kGpuLayerSeconds + on_gpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer, chunk_));
+    const double streamed = std::max(trunk + all, missing * touched_bytes(layer) / link_);
     const double split = experts_ + resident * (all - experts_) +
                          (missing > 0.0 ? handshake_ : 0.0) +
                          on_cpu(missing * touched_bytes(layer), missing * ops);
-    return kGpuLayerSeconds +
-           on_gpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer, chunk_)) +
-           (layer.n_experts == 0 ? 0.0 : std::min(streamed, split));
+    return layer.n_experts == 0 ? trunk : std::min(streamed, trunk + split);
   }
 
  private:

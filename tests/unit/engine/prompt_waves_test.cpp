@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "policy/plan/pricing_speed.h"
 #include "unit/engine/placed_model.h"
 
 namespace sluice::engine::test {
@@ -29,6 +30,7 @@ struct Prompt {
   double seconds = 0.0;       // that it took
   double link_seconds = 0.0;  // of it, in which the link was busy
   uint64_t streamed_bytes = 0;
+  double predicted_seconds = 0.0;
   std::map<std::string, int> n_waits;  // of the host, by stream
 };
 
@@ -43,17 +45,20 @@ struct PromptPlace {
 
 Prompt run_prompt(const OpenModel& model, const PromptPlace& options) {
   Prompt prompt;
+  const policy::ModelShape shape = model.shape();
+  policy::RoutingProfile even(shape.n_layers(), shape.layers.front().n_experts);  // fills the slots
+  even.add_run(std::vector<uint32_t>(even.rates().size(), 1), 1);
   Place place{.share = options.share,
               .n_ctx = options.n_rows,
               .max_rows = options.n_rows,
               .stream_bytes = options.stream_bytes,
+              .profile = &even,
               .reroute = options.reroute};
   bool is_watched = false;  // not what is loaded at the start
   place.device.clock = Clock::virtual_time;
   place.device.link_gbps = options.link_gbps;
   place.device.delay_us = 0.0;
   place.device.device_gbps = options.device_gbps;
-  place.device.layer_us = 0.0;
   place.device.cpu_gbps = 1e-3;  // so that the link is preferred
   place.device.on_link_use = [&](const LinkUse& use) {
     if (is_watched) prompt.link_seconds += use.ends_at - use.begins_at;
@@ -73,6 +78,16 @@ Prompt run_prompt(const OpenModel& model, const PromptPlace& options) {
   is_watched = false;
   prompt.seconds = placed.runtime.seconds() - before;
   prompt.streamed_bytes = placed.runtime.stats().streamed_bytes;
+  policy::Hardware hardware;
+  hardware.gpu_gbps = place.device.device_gbps;
+  hardware.link_gbps = place.device.link_gbps;
+  hardware.cpu_gbps = place.device.cpu_gbps;
+  hardware.experts_us = place.device.experts_us;
+  const ExpertRuntimeOptions run = options_for(placed.shape, place);
+  prompt.predicted_seconds =
+      options.n_rows /
+      policy::predict(placed.shape, hardware, run.work, run.place, policy::LocalityCurve::typical())
+          .prefill;
   return prompt;
 }
 
@@ -112,6 +127,23 @@ TEST(PromptWaves, TheLinkIsBusyForNineTenthsOfTheTimeWhereItIsTheBound) {
   expect_busy({});
   expect_busy({.share = 0.0});
   expect_busy({.stream_bytes = 2 * 8 * first_slot_bytes(model)});
+}
+
+// Whether the link is the bound, or the device's own work, or neither by much.
+TEST(PromptWaves, TakeAsLongAsThePlannerSays) {
+  const OpenModel model = deep_model();
+  for (const double link_gbps : {0.3, 3.0, 30.0}) {
+    for (const double share : {0.0, 0.25, 0.75}) {
+      const Prompt prompt =
+          run_prompt(model, {.link_gbps = link_gbps, .device_gbps = 20.0, .share = share});
+      // Nothing runs beside the copies of the first layer; of many layers that is little.
+      const double first = prompt.link_seconds / kDeepLayers;
+      EXPECT_LT(prompt.seconds, 1.15 * prompt.predicted_seconds + first)
+          << "link " << link_gbps << ", of the experts " << share;
+      EXPECT_GT(prompt.seconds, 0.85 * prompt.predicted_seconds)
+          << "link " << link_gbps << ", of the experts " << share;
+    }
+  }
 }
 
 // Only what is used crosses, however much is missing: nothing is guessed of rows that use few.

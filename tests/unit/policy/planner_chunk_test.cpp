@@ -15,8 +15,10 @@ TEST(PlannerChunk, IsTheUsualOneOnTheCpu) {
 }
 
 TEST(PlannerChunk, IsWideWhereExpertsCrossTheLink) {
-  const Plan plan = make_plan(qwen3_30b(), desktop(), {});
-  const Plan usual = make_plan(qwen3_30b(), desktop(), {.prefill_chunk = 512});
+  Hardware slow_link = desktop();
+  slow_link.link_gbps = 6.0;
+  const Plan plan = make_plan(qwen3_30b(), slow_link, {});
+  const Plan usual = make_plan(qwen3_30b(), slow_link, {.prefill_chunk = 512});
   EXPECT_GE(plan.work.prefill_chunk, 2048);
   EXPECT_GT(plan.forecast().speed.prefill, 1.2 * usual.forecast().speed.prefill);
   EXPECT_GT(plan.price.scratch.pair_lists, usual.price.scratch.pair_lists);
