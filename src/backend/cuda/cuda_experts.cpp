@@ -99,6 +99,7 @@ ExpertList CudaOps::expert_list() {
 // Where nothing is recorded, the list of experts is left to experts() or find_experts().
 void CudaOps::route(ConstRowsView x, const NormView& norm, const RouterView& router,
                     const ExpertInputView& a, const RoutingView& routing) {
+  if (x.n_rows > kMaxRows) return wide_route(x, norm, router, a, routing);
   enqueue([&](const Attended&) {
     Route p = route_of(x, norm, router);
     p.a = input_rows(a);
@@ -131,6 +132,7 @@ void CudaOps::launch_held() {
 
 void CudaOps::experts(const ExpertsView& experts, const ExpertInputView& a,
                       const RoutingView& routing, RowsView x) {
+  if (a.n_rows > kMaxRows) return wide_experts(experts, a, routing, x);
   enqueue([&](const Attended&) {
     require(experts.table, "experts stand in no table of addresses");
     list_found(experts, experts.table, a.n_rows, routing);
@@ -269,18 +271,6 @@ void CudaOps::compute_found(const ExpertsView& experts, const ExpertInputView& a
 
 void CudaOps::add_found(const RoutingView& routing, RowsView x) {
   enqueue([&](const Attended&) { add_list(routing, x); });
-}
-
-void CudaOps::sort_pairs(const ExpertsView&, const SortView&, const RoutingView&, int64_t) {
-  enqueue([&](const Attended&) { missing("a prompt of more than 16 rows a step"); });
-}
-
-void CudaOps::compute_sorted(const ExpertsView&, const SortedPairs&, const ExpertInputView&) {
-  enqueue([&](const Attended&) { missing("a prompt of more than 16 rows a step"); });
-}
-
-void CudaOps::add_sorted(const ExpertsView&, const RoutingView&, RowsView) {
-  enqueue([&](const Attended&) { missing("a prompt of more than 16 rows a step"); });
 }
 
 }  // namespace sluice::backend::cuda

@@ -114,6 +114,7 @@ void CudaOps::embed(const WeightView& table, const StepView& step, RowsView x) {
 
 void CudaOps::project_in(ConstRowsView x, const NormView& norm,
                          std::span<const Projection> projections, RowsView out) {
+  if (x.n_rows > kMaxRows) return wide_project_in(x, norm, projections, out);
   enqueue([&](const Attended&) {
     require(projections.size() <= kMaxProjections, projections.size(),
             " projections at once; four at most");
@@ -172,6 +173,7 @@ void CudaOps::project_one(ConstRowsView x, const NormView& norm, const Projectio
 
 void CudaOps::attend(RowsView qkv, const AttentionView& attention, const StepView& step,
                      const KvLayerView& kv, RowsView out) {
+  if (step.n_rows > kMaxRows) return wide_attend(qkv, attention, step, kv, out);
   enqueue([&](const Attended&) {
     Attend p = shape_of(attention, step, kv);
     p.qkv = qkv.data;
@@ -207,6 +209,7 @@ void CudaOps::attend_any(Attend p, const AttentionView& a, const StepView& step,
 }
 
 void CudaOps::project_add(ConstRowsView in, const Projection& projection, RowsView x) {
+  if (in.n_rows > kMaxRows) return wide_project_add(in, projection, x);
   enqueue([&](const Attended& attended) {
     const WeightView& w = projection.weight;
     if (quant::is_float(w.type)) {

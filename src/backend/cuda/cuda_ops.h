@@ -1,7 +1,6 @@
-// The operations of a GPU's stream (device_ops.h), for steps of 1 to 16 rows whose experts are all
-// in the device's memory. What is not there yet, or not in a form that the kernels read, is a fault
-// of the stream that says so.
-// SPDX-License-Identifier: Apache-2.0
+// The operations of a GPU's stream (device_ops.h), for steps whose experts are all in the device's
+// memory, of 1 to 16 rows or (cuda_wide.cpp) more. What is not there yet, or not in a form that the
+// kernels read, is a fault of the stream that says so. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>
@@ -81,6 +80,15 @@ class CudaOps final : public DeviceOps {
     ExpertInputView a;
   };
 
+  // What a wide step's experts leave behind, by slot: those of the shared expert from n_routed on.
+  struct WideHidden {
+    Int8Rows h;
+    float* outs = nullptr;
+    int64_t n_rows = 0;
+    int64_t n_routed = 0;
+    int64_t d_model = 0;
+  };
+
   template <typename Work>
   void enqueue(const Work& work);
   [[noreturn]] void missing(const char* what) const;
@@ -109,6 +117,21 @@ class CudaOps final : public DeviceOps {
                     const RoutingView& routing) const;
   void route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup);
   void copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_view);
+
+  // Of more than 16 rows (cuda_wide.cpp).
+  void wide_project_in(ConstRowsView x, const NormView& norm,
+                       std::span<const Projection> projections, RowsView out);
+  void wide_attend(RowsView qkv, const AttentionView& attention, const StepView& step,
+                   const KvLayerView& kv, RowsView out);
+  void wide_project_add(ConstRowsView in, const Projection& projection, RowsView x);
+  void wide_route(ConstRowsView x, const NormView& norm, const RouterView& router,
+                  const ExpertInputView& a, const RoutingView& routing);
+  void wide_experts(const ExpertsView& experts, const ExpertInputView& a,
+                    const RoutingView& routing, RowsView x);
+  float* wide_rows(int64_t n_rows, int n_used, int64_t d_model);
+  void compute_routed(const ExpertsView& e, const SortedPairs& pairs, const Int8Rows& in,
+                      const WideHidden& to);
+  void compute_shared(const ExpertsView& e, const Int8Rows& in, const WideHidden& to);
 
   CudaDevice& device_;
   CudaStream& stream_;

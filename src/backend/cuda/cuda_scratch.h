@@ -32,6 +32,9 @@ class CudaScratch {
     projected,  // rows of one projection, on their way to their place
     gate,       // f32 rows of experts whose matrices are computed one by one
     up,
+    live,   // rows of a wide step's slices
+    pairs,  // of a wide step, by expert
+    tiles,  // of them
     count,
   };
 

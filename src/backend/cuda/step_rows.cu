@@ -18,6 +18,14 @@ constexpr int kThreads = 256;
 static_assert(kMaxRows * kMaxUsed <= kThreads, "a thread for each slot");
 
 __global__ void __launch_bounds__(kThreads)
+    live_of_slices_kernel(const __grid_constant__ LiveOfSlices p) {
+  wait_for_previous_kernel();
+  for (int i = static_cast<int>(threadIdx.x); i < p.n_slices; i += kThreads) {
+    p.live[i] = min(max(__ldcg(p.n_live) - kMaxRows * i, 0), kMaxRows);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
     wanted_rows_kernel(const __grid_constant__ WantedRows p) {
   let_next_kernel_begin();
   wait_for_previous_kernel();
@@ -134,6 +142,11 @@ __global__ void __launch_bounds__(kThreads) embed_kernel(const __grid_constant__
 dim3 blocks(int n) { return dim3(static_cast<unsigned>(n)); }
 
 }  // namespace
+
+void live_of_slices(const LiveOfSlices& p, const Launch& how) {
+  CHECK(p.n_slices >= 1);
+  launch(live_of_slices_kernel, blocks(1), kThreads, 0, how, p);
+}
 
 void wanted_rows(const WantedRows& p, const Launch& how) {
   CHECK(p.n >= 1 && p.first >= 0);

@@ -14,6 +14,14 @@ struct RoutedPair {
   float weight;
 };
 
+// live[i] = how many of the first *n_live rows are in the i-th slice of 16.
+struct LiveOfSlices {
+  const int32_t* n_live = nullptr;
+  int n_slices = 0;
+  int32_t* live = nullptr;  // [n_slices]
+};
+void live_of_slices(const LiveOfSlices& p, const Launch& how);
+
 // out[i] = rows[first + i] where there is one that is wanted, or else 0.
 struct WantedRows {
   const int32_t* rows = nullptr;

@@ -1,0 +1,255 @@
+// The operations of a GPU's stream for steps of more than 16 rows (cuda_ops.h): experts and
+// projections by wide_gemm.h; router and attention by the kernels of 16 rows, slice after slice.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "backend/cuda/cuda_ops_parts.h"
+#include "backend/cuda/project.h"
+#include "backend/cuda/quantize_rows.h"
+#include "backend/cuda/wide_experts.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+using Use = CudaScratch::Use;
+
+// A step's row r * kMaxRows .. for each r.
+template <typename Slice>
+void each_slice(int64_t n_rows, const Slice& slice) {
+  for (int64_t first = 0; first < n_rows; first += kMaxRows) {
+    slice(first, std::min<int64_t>(kMaxRows, n_rows - first));
+  }
+}
+
+RowsView some_rows(const RowsView& v, int64_t first, int64_t n) {
+  return {v.row(first), n, v.n_cols};
+}
+ConstRowsView some_rows(const ConstRowsView& v, int64_t first, int64_t n) {
+  return {v.row(first), n, v.n_cols};
+}
+
+bool is_woven(const WeightView& w) {
+  return !quant::is_float(w.type) && w.layout == quant::Layout::stripes &&
+         w.n_rows % quant::kStripeRows == 0;
+}
+
+void require_wide(const WeightView& gate, const WeightView& up, const WeightView& down) {
+  require(is_woven(gate) && is_woven(up) && is_woven(down) && gate.type == up.type,
+          "experts of types ", quant::type_name(gate.type), ", ", quant::type_name(up.type),
+          " and ", quant::type_name(down.type),
+          " are not computed by GPUs for more than 16 rows yet: they must be quantised, and gate "
+          "and up of one type");
+}
+
+// All rows times one weight, into columns from out.data on.
+WideGemm all_rows(const WeightView& w, const Int8Rows& in, int64_t n_rows, const Launch& how) {
+  WideGemm p;
+  p.type = w.type;
+  p.n_cols = static_cast<int>(w.n_cols);
+  p.n_out = static_cast<int>(w.n_rows);
+  p.weights[0] = bytes(w.data);
+  p.in = in;
+  p.rows.n_rows = static_cast<int>(n_rows);
+  p.height = wide_tile_height(w.type, how);
+  return p;
+}
+
+}  // namespace
+
+void CudaOps::wide_project_in(ConstRowsView x, const NormView& norm,
+                              std::span<const Projection> projections, RowsView out) {
+  if (!std::ranges::all_of(projections, [](const auto& p) { return is_woven(p.weight); })) {
+    return each_slice(x.n_rows, [&](int64_t first, int64_t n) {
+      project_in(some_rows(x, first, n), norm, projections, some_rows(out, first, n));
+    });
+  }
+  enqueue([&](const Attended&) {
+    const Int8Rows in = int8_rows(Use::input, x.n_rows, x.n_cols);
+    quantize_rows({x.data, nullptr, norm.weight, norm.eps, static_cast<int>(x.n_rows),
+                   static_cast<int>(x.n_cols), in},
+                  how_);
+    int64_t column = 0;
+    for (const Projection& one : projections) {
+      WideGemm p = all_rows(one.weight, in, x.n_rows, how_);
+      p.out = out.data + column;
+      p.out_stride = static_cast<int>(out.n_cols);
+      p.bias = one.bias;
+      wide_gemm(p, how_);
+      column += one.weight.n_rows;
+    }
+  });
+}
+
+void CudaOps::wide_project_add(ConstRowsView in, const Projection& projection, RowsView x) {
+  if (!is_woven(projection.weight)) {
+    return each_slice(in.n_rows, [&](int64_t first, int64_t n) {
+      project_add(some_rows(in, first, n), projection, some_rows(x, first, n));
+    });
+  }
+  enqueue([&](const Attended&) {
+    const Int8Rows rows = int8_rows(Use::input, in.n_rows, in.n_cols);
+    quantize_rows({in.data, nullptr, nullptr, 0.0f, static_cast<int>(in.n_rows),
+                   static_cast<int>(in.n_cols), rows},
+                  how_);
+    WideGemm p = all_rows(projection.weight, rows, in.n_rows, how_);
+    p.out = x.data;
+    p.out_stride = static_cast<int>(x.n_cols);
+    p.bias = projection.bias;
+    p.adds = true;
+    wide_gemm(p, how_);
+  });
+}
+
+// Attention reads keys, values and *n_live before it waits for the kernel before. Here that one
+// wrote them, so nothing begins early.
+void CudaOps::wide_attend(RowsView qkv, const AttentionView& attention, const StepView& step,
+                          const KvLayerView& kv, RowsView out) {
+  const int64_t n_slices = (step.n_rows + kMaxRows - 1) / kMaxRows;
+  int32_t* live = nullptr;
+  enqueue([&](const Attended&) {
+    live = scratch_.get<int32_t>(Use::live, n_slices);
+    live_of_slices({step.n_live, static_cast<int>(n_slices), live}, how_);
+  });
+  if (!live) return;
+  const bool overlaps = std::exchange(how_.overlaps, false);
+  const auto n_rot = static_cast<int64_t>(2 * attention.rope.frequencies.size());
+  each_slice(step.n_rows, [&](int64_t first, int64_t n) {
+    StepView some = step;
+    some.n_rows = n;
+    some.n_live = live + first / kMaxRows;
+    some.positions += first;
+    some.sequences += first;
+    some.angles += first * n_rot;
+    attend(some_rows(qkv, first, n), attention, some, kv, some_rows(out, first, n));
+  });
+  how_.overlaps = overlaps;
+}
+
+void CudaOps::wide_route(ConstRowsView x, const NormView& norm, const RouterView& router,
+                         const ExpertInputView& a, const RoutingView& routing) {
+  each_slice(x.n_rows, [&](int64_t first, int64_t n) {
+    route(some_rows(x, first, n), norm, router, backend::some_rows(a, first, n),
+          rows_from(routing, first));
+  });
+}
+
+void CudaOps::wide_experts(const ExpertsView& experts, const ExpertInputView& a,
+                           const RoutingView& routing, RowsView x) {
+  SortView sort;
+  sort.pairs.n_used = routing.n_used;
+  enqueue([&](const Attended&) {
+    const int64_t n_experts = experts.gate.n_mats;
+    sort.pairs.first = scratch_.get<int32_t>(Use::pairs, n_experts + 1 + a.n_rows * routing.n_used);
+    sort.pairs.slots = sort.pairs.first + n_experts + 1;
+  });
+  sort_pairs(experts, sort, routing, a.n_rows);
+  compute_sorted(experts, sort.pairs, a);
+  add_sorted(experts, routing, x);
+}
+
+void CudaOps::sort_pairs(const ExpertsView& experts, const SortView& sort,
+                         const RoutingView& routing, int64_t n_rows) {
+  enqueue([&](const Attended&) {
+    SortPairs p;
+    p.experts = routing.experts;
+    p.weights = routing.weights;
+    p.n_slots = static_cast<int>(n_rows * routing.n_used);
+    p.n_experts = static_cast<int>(experts.gate.n_mats);
+    p.first = sort.pairs.first;
+    p.slots = sort.pairs.slots;
+    p.n_pairs = sort.n_pairs;
+    if (sort.log.counts) {
+      p.counts = reinterpret_cast<uint64_t*>(sort.log.counts);
+      p.n_words = sizeof(LayerLog) / sizeof(uint64_t);
+      p.n_logged = &sort.log.counts->n_rows;
+      p.n_rows = static_cast<int>(n_rows);
+      p.routed = reinterpret_cast<RoutedPair*>(sort.log.routed);
+    }
+    p.told = sort.told;
+    p.step = sort.step;
+    p.layer = static_cast<uint32_t>(request_number(0, sort.layer) >> 16);
+    cuda::sort_pairs(p, how_);
+  });
+}
+
+// Of all pairs and of the shared expert.
+float* CudaOps::wide_rows(int64_t n_rows, int n_used, int64_t d_model) {
+  return scratch_.get<float>(Use::outside, n_rows * (n_used + 1) * d_model);
+}
+
+void CudaOps::compute_sorted(const ExpertsView& e, const SortedPairs& pairs,
+                             const ExpertInputView& a) {
+  enqueue([&](const Attended&) {
+    const Int8Rows in = input_rows(a);
+    copy_rows(a, in, false);
+    WideHidden to;
+    to.n_rows = a.n_rows;
+    to.n_routed = a.n_rows * pairs.n_used;
+    to.d_model = a.n_cols;
+    to.h = int8_rows(Use::hidden, to.n_routed + a.n_rows,
+                     std::max(e.gate.n_rows, e.shared_gate ? e.shared_gate.n_rows : 0));
+    to.outs = wide_rows(a.n_rows, pairs.n_used, a.n_cols);
+    compute_routed(e, pairs, in, to);
+    if (e.shared_gate) compute_shared(e, in, to);
+  });
+}
+
+// One list of tiles for both products: as high as either has room for.
+void CudaOps::compute_routed(const ExpertsView& e, const SortedPairs& pairs, const Int8Rows& in,
+                             const WideHidden& to) {
+  require(e.table, "experts stand in no table of addresses");
+  require_wide(e.gate, e.up, e.down);
+  const ExpertLayout layout(e);
+  const int n_experts = static_cast<int>(e.gate.n_mats);
+  WideGemm p = all_rows(e.gate, in, 0, how_);
+  p.height = std::min(p.height, wide_tile_height(e.down.type, how_));
+  const int most = most_tiles(static_cast<int>(to.n_routed), n_experts, p.height);
+  auto* const tiles = scratch_.get<WideTile>(Use::tiles, most + 1);
+  auto* const n_tiles = reinterpret_cast<int32_t*>(tiles + most);
+  cut_tiles({pairs.first, reinterpret_cast<const uint8_t* const*>(e.table), n_experts, p.height,
+             tiles, n_tiles},
+            how_);
+  p.rows = {tiles, n_tiles, most, pairs.slots, pairs.n_used};
+  p.weights_at[1] = static_cast<int64_t>(layout.up_at);
+  p.h = to.h;
+  wide_gemm(p, how_);
+  WideGemm down = all_rows(e.down, to.h, 0, how_);
+  down.height = p.height;
+  down.rows = p.rows;
+  down.rows.slots_per_row = 1;
+  down.weights_at[0] = static_cast<int64_t>(layout.down_at);
+  down.out = to.outs;
+  down.out_stride = static_cast<int>(to.d_model);
+  wide_gemm(down, how_);
+}
+
+void CudaOps::compute_shared(const ExpertsView& e, const Int8Rows& in, const WideHidden& to) {
+  require_wide(e.shared_gate, e.shared_up, e.shared_down);
+  WideGemm p = all_rows(e.shared_gate, in, to.n_rows, how_);
+  p.weights[1] = bytes(e.shared_up.data);
+  p.rows.first_out = to.n_routed;
+  p.h = to.h;
+  wide_gemm(p, how_);
+  WideGemm down = all_rows(e.shared_down, to.h, to.n_rows, how_);
+  down.rows.first_in = down.rows.first_out = to.n_routed;
+  down.out = to.outs;
+  down.out_stride = static_cast<int>(to.d_model);
+  wide_gemm(down, how_);
+}
+
+void CudaOps::add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
+  enqueue([&](const Attended&) {
+    SumPairs p;
+    p.outs = wide_rows(x.n_rows, routing.n_used, x.n_cols);
+    p.weights = routing.weights;
+    p.shared_weights = experts.shared_gate ? routing.shared_weights : nullptr;
+    p.n_rows = static_cast<int>(x.n_rows);
+    p.n_used = routing.n_used;
+    p.d_model = static_cast<int>(x.n_cols);
+    p.x = x.data;
+    sum_pairs(p, how_);
+  });
+}
+
+}  // namespace sluice::backend::cuda

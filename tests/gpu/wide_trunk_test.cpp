@@ -1,0 +1,180 @@
+// The trunk's operations of more than 16 rows: projections equal to the CPU's in every bit, and
+// router and attention equal to the same rows in steps of 16.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/cuda_device.h"
+#include "backend/mailbox.h"
+#include "base/thread_pool.h"
+#include "gpu/tiny_model.h"
+
+namespace sluice::backend::cuda::test {
+namespace {
+
+constexpr int kSlice = 16;
+
+size_t count(int64_t n) { return static_cast<size_t>(n); }
+
+class WideTrunkTest : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped()) return;
+    device = make_cuda_device(0);
+    stream = device->make_stream("main");
+    gpu = std::make_unique<Side>(device.get());
+    gpu_ops = device->make_ops(*stream, {}, {});
+    cpu_ops = make_cpu_ops(pool);
+  }
+
+  static RowsView rows(Side& side, int64_t n_rows, int64_t n_cols, uint64_t seed) {
+    return {side.put(random_values(count(n_rows * n_cols), seed)), n_rows, n_cols};
+  }
+  template <typename T>
+  std::vector<T> read(const T* at, int64_t n) {
+    stream->finish();
+    return gpu->get(at, count(n));
+  }
+  std::vector<float> read(const RowsView& v) { return read(v.data, v.n_rows * v.n_cols); }
+
+  // slice(first, n) for all rows.
+  template <typename Slice>
+  static void each_slice(int n_rows, const Slice& slice) {
+    for (int first = 0; first < n_rows; first += kSlice) {
+      slice(first, std::min(kSlice, n_rows - first));
+    }
+  }
+
+  ThreadPool pool{2};
+  Side host{nullptr};
+  std::unique_ptr<backend::Device> device;
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Side> gpu;
+  std::unique_ptr<DeviceOps> gpu_ops;
+  std::unique_ptr<Ops> cpu_ops;
+};
+
+TEST_F(WideTrunkTest, AddsProjectionsAsTheCpu) {
+  for (const Type type : woven_types()) {
+    const int n_cols = quant::type_info(type).block_elems == 256 ? 768 : 352, n_out = 152;
+    for (const int n_rows : {17, 64, 65, 200}) {
+      const auto run = [&](Side& side, Ops& ops) {
+        const Projection w{woven_weight(side, type, n_cols, n_out, 3),
+                           side.put(random_values(n_out, 4))};
+        const RowsView x = rows(side, n_rows, n_out, 6);
+        ops.project_add(rows(side, n_rows, n_cols, 5), w, x);
+        return x;
+      };
+      const RowsView want = run(host, *cpu_ops), got = run(*gpu, *gpu_ops);
+      expect_same_bits(std::span(want.data, count(n_rows * n_out)), read(got),
+                       cat(quant::type_name(type), ", ", n_rows, " rows"));
+    }
+  }
+}
+
+TEST_F(WideTrunkTest, ProjectsAsInStepsOf16) {
+  for (const bool has_bias : {false, true}) {
+    constexpr int kRows = 70, kCols = 512;
+    const auto bias = [&](size_t n) { return has_bias ? gpu->put(random_values(n, 50)) : nullptr; };
+    const std::vector<Projection> weights = {
+        {woven_weight(*gpu, Type::q4_k, kCols, 256, 9), bias(256)},
+        {woven_weight(*gpu, Type::q4_k, kCols, 64, 10), bias(64)},
+        {woven_weight(*gpu, Type::q6_k, kCols, 72, 11), bias(72)}};
+    const NormView norm{gpu->put(norm_weights(kCols, 7)), 1e-6f};
+    const RowsView x = rows(*gpu, kRows, kCols, 8), wide = rows(*gpu, kRows, 392, 12),
+                   narrow = rows(*gpu, kRows, 392, 13);
+    gpu_ops->project_in(x, norm, weights, wide);
+    each_slice(kRows, [&](int first, int n) {
+      gpu_ops->project_in({x.row(first), n, kCols}, norm, weights, {narrow.row(first), n, 392});
+    });
+    expect_same_bits(read(narrow), read(wide), has_bias ? "with bias" : "without bias");
+  }
+}
+
+TEST_F(WideTrunkTest, RoutesAsInStepsOf16) {
+  for (const bool is_odd : {false, true}) {
+    const TinyShape shape = is_odd ? odd_shape() : TinyShape{};
+    TinyModel model(shape, *gpu);
+    constexpr int kRows = 45;
+    const int64_t d = shape.d_model;
+    const RowsView x = rows(*gpu, kRows, d, 30);
+    std::vector<int32_t> forced(count(kRows * kUsed), -1);
+    forced[0] = 4, forced.back() = 3;
+    const int32_t* const given = gpu->put(forced);
+    struct Routed {
+      RoutingView routing;
+      ExpertInputView a;
+    };
+    const auto room = [&] {
+      return Routed{
+          {kUsed, gpu->put(std::vector<int32_t>(forced.size(), -7)),
+           gpu->put(std::vector<float>(forced.size())), gpu->put(std::vector<float>(kRows)), given},
+          {kRows, d, nullptr, gpu->put(std::vector<int8_t>(count(kRows * d))),
+           gpu->put(std::vector<float>(count(kRows * d / 32))),
+           gpu->put(std::vector<float>(count(kRows * d / 32)))}};
+    };
+    const Routed wide = room(), narrow = room();
+    gpu_ops->route(x, model.ffn_norm(0), model.router(0), wide.a, wide.routing);
+    each_slice(kRows, [&](int first, int n) {
+      gpu_ops->route({x.row(first), n, d}, model.ffn_norm(0), model.router(0),
+                     some_rows(narrow.a, first, n), rows_from(narrow.routing, first));
+    });
+    const auto n = static_cast<int64_t>(forced.size());
+    EXPECT_EQ(read(narrow.routing.experts, n), read(wide.routing.experts, n));
+    EXPECT_EQ(read(wide.routing.experts, n).front(), 4);
+    EXPECT_EQ(read(wide.routing.experts, n).back(), 3);
+    EXPECT_EQ(read(narrow.routing.weights, n), read(wide.routing.weights, n));
+    EXPECT_EQ(read(narrow.routing.shared_weights, kRows), read(wide.routing.shared_weights, kRows));
+    EXPECT_EQ(read(narrow.a.q, kRows * d), read(wide.a.q, kRows * d));
+    EXPECT_EQ(read(narrow.a.d, kRows * d / 32), read(wide.a.d, kRows * d / 32));
+    EXPECT_EQ(read(narrow.a.y, kRows * d / 32), read(wide.a.y, kRows * d / 32));
+  }
+}
+
+// Two sequences, the second one from the midst of a slice on, and three rows of padding.
+TEST_F(WideTrunkTest, AttendsAsInStepsOf16) {
+  constexpr int kRows = 44, kLive = 41, kFirstRows = 21, kHeads = 4, kKvHeads = 2, kDim = 64,
+                kCols = (kHeads + 2 * kKvHeads) * kDim;
+  AttentionView attention;
+  attention.n_heads = kHeads;
+  attention.n_kv_heads = kKvHeads;
+  attention.head_dim = kDim;
+  const std::vector<float> frequencies(kDim / 2, 1.0f);
+  attention.rope = {RopePairing::halves, frequencies, 1.0f};
+  std::vector<int32_t> positions, sequences, live{kLive};
+  for (int r = 0; r < kRows; ++r) {
+    sequences.push_back(r < kFirstRows ? 0 : 1);
+    positions.push_back(r < kFirstRows ? r : r - kFirstRows);
+  }
+  StepView step;
+  step.n_rows = kRows;
+  step.n_live = gpu->put(live);
+  step.positions = gpu->put(positions);
+  step.sequences = gpu->put(sequences);
+  step.angles = gpu->put(random_values(kRows * kDim, 60));
+  step.page_table = gpu->put(std::vector<int32_t>{3, 0, 1, 2});
+  step.table_stride = 2;
+  const auto bytes = count(4 * kv_page(Type::f16, kKvHeads, kDim, kPageTokens).page_bytes());
+  const auto cache = [&] {
+    const std::vector<std::byte> empty(bytes);
+    return KvLayerView{Type::f16, Type::f16, gpu->put(empty), gpu->put(empty), kPageTokens};
+  };
+  const KvLayerView wide_kv = cache(), narrow_kv = cache();
+  const RowsView qkv = rows(*gpu, kRows, kCols, 61), wide = rows(*gpu, kRows, kHeads * kDim, 62),
+                 narrow = rows(*gpu, kRows, kHeads * kDim, 63);
+  gpu_ops->attend(qkv, attention, step, wide_kv, wide);
+  each_slice(kRows, [&](int first, int n) {
+    StepView some = step;
+    some.n_rows = n;
+    some.n_live = gpu->put(std::vector<int32_t>{std::min(n, kLive - first)});
+    some.positions += first, some.sequences += first, some.angles += first * kDim;
+    gpu_ops->attend({qkv.row(first), n, kCols}, attention, some, narrow_kv,
+                    {narrow.row(first), n, kHeads * kDim});
+  });
+  expect_same_bits(read(narrow), read(wide), "attention");
+  const auto n = static_cast<int64_t>(bytes);
+  EXPECT_EQ(read(narrow_kv.k, n), read(wide_kv.k, n));
+  EXPECT_EQ(read(narrow_kv.v, n), read(wide_kv.v, n));
+  EXPECT_NE(read(wide_kv.v, n), std::vector<std::byte>(bytes));
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda::test
