@@ -7,7 +7,7 @@
 
 #include "gpu/device.h"
 #include "gpu_engine/counted_device.h"
-#include "gpu_engine/divergence.h"
+#include "gpu_engine/noise.h"
 #include "model_file/tokenizer_data.h"
 #include "sluice/sluice.h"
 #include "text/tokenizer/tokenizer.h"
@@ -41,7 +41,7 @@ void run_side_by_side(const Model& model, SessionOptions options, std::span<cons
     std::copy_n(all.begin() + layer * std::ssize(experts), experts.size(), experts.begin());
   };
   Session gpu(model, on_gpu(options));
-  const size_t n_prompt = tokens.size() * 7 / 10;  // steps of 16, and a narrower one
+  const size_t n_prompt = tokens.size() * 7 / 10;  // a wide step, or steps of 16
   gpu.append(tokens.first(n_prompt), keep(got));
   for (const TokenId token : tokens.subspan(n_prompt)) gpu.append({&token, 1}, keep(got));
 }
@@ -51,6 +51,17 @@ struct NearCase {
   KvType k, v;
 };
 
+KvOptions kv_of(const NearCase& c) {
+  policy::Workload work{.n_ctx = 128};
+  const auto type = [](KvType t) { return static_cast<policy::KvType>(t); };
+  work.k_type = type(c.k), work.v_type = type(c.v);
+  return kv_options(work);
+}
+
+// The bars are 1e-5 in the mean and 1e-3 at most. What the last bits of attention make of these
+// steep little models is more, where inputs are rounded to int8: the GPU may not make more of them
+// than noise does on the CPU. Which of them has bad luck is chance, so it is the worst of all that
+// counts.
 TEST_F(CudaSessionTest, LogitsAreNearTheCpusForEveryArchitectureAndType) {
   const NearCase cases[] = {
       {"F32", KvType::f32, KvType::f32},    {"F16", KvType::f16, KvType::f16},
@@ -58,6 +69,7 @@ TEST_F(CudaSessionTest, LogitsAreNearTheCpusForEveryArchitectureAndType) {
       {"Q4_0", KvType::q4_0, KvType::q4_0}, {"Q4_K_M", KvType::f16, KvType::f16},
       {"Q8_0", KvType::f16, KvType::q8_0}};
   const std::vector<TokenId> tokens = random_tokens(100, 5);
+  Divergences worst, worst_noise;
   for (const char* const architecture : model::test::kArchitectures) {
     for (const NearCase& c : cases) {
       const OpenModel file(architecture, c.mix);  // a vocabulary of 261: no whole stripes
@@ -73,15 +85,21 @@ TEST_F(CudaSessionTest, LogitsAreNearTheCpusForEveryArchitectureAndType) {
         sum += kl, most = std::max(most, kl);
       }
       const double mean = sum / static_cast<double>(tokens.size());
-      std::printf("%-9s %-7s KL mean %.2g most %.2g\n", architecture, c.mix, mean, most);
-      // Attention and norms differ in their last bits. With floats that is all; where inputs are
-      // rounded to int8, or the cache to blocks, what is near a border goes to the other side now
-      // and then, and these steep little models make 1e-4 of it, or for a single row 3e-3.
-      const bool rounds = !quant::is_float(model_file::QuantMix::parse(c.mix).base());
-      EXPECT_LE(mean, rounds ? 5e-4 : 1e-7) << architecture << " " << c.mix;
-      EXPECT_LE(most, rounds ? 1e-2 : 1e-5) << architecture << " " << c.mix;
+      const Divergences noise = noise_of(*file, kv_of(c), tokens);
+      std::printf("%-9s %-7s KL mean %.2g most %.2g; of noise %.2g, %.2g\n", architecture, c.mix,
+                  mean, most, noise.mean, noise.most);
+      if (quant::is_float(model_file::QuantMix::parse(c.mix).base())) {
+        EXPECT_LE(mean, 1e-7) << architecture << " " << c.mix;
+        EXPECT_LE(most, 1e-5) << architecture << " " << c.mix;
+        continue;
+      }
+      worst = {std::max(worst.mean, mean), std::max(worst.most, most)};
+      worst_noise = {std::max(worst_noise.mean, noise.mean),
+                     std::max(worst_noise.most, noise.most)};
     }
   }
+  EXPECT_LE(worst.mean, std::max(1e-5, worst_noise.mean));
+  EXPECT_LE(worst.most, std::max(1e-3, worst_noise.most));
 }
 
 // A trained model, in the types it is shipped in.

@@ -1,6 +1,7 @@
 // What DeviceKind::automatic comes to, and what of a model a GPU cannot compute yet: see
 // session_plan.h.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "backend/device.h"
@@ -45,6 +46,14 @@ std::string obstacle_of(const model::Model& model, const SessionOptions& options
   return {};
 }
 
+bool is_wide(const backend::ExpertsView& e) {
+  const bool is_shared_alike = !e.shared_gate || (!quant::is_float(e.shared_gate.type) &&
+                                                  !quant::is_float(e.shared_down.type) &&
+                                                  e.shared_gate.type == e.shared_up.type);
+  return !quant::is_float(e.gate.type) && !quant::is_float(e.down.type) &&
+         e.gate.type == e.up.type && is_shared_alike;
+}
+
 DeviceChoice on_cpu(const std::string& why, bool has_gpu) {
   return {DeviceKind::cpu, cat("the CPU computes: ", why), has_gpu};
 }
@@ -77,6 +86,12 @@ DeviceChoice faster(const PlanRequest& request, const GpuInfo& gpu) {
 }
 
 }  // namespace
+
+int most_gpu_rows(const model::Model& model) {
+  const bool all_wide = std::ranges::all_of(
+      model.layers(), [](const model::Layer& layer) { return is_wide(layer.experts); });
+  return all_wide ? backend::kGpuWideRows : backend::kGpuMostRows;
+}
 
 void require_gpu_can(const model::Model& model, const SessionOptions& options,
                      WeightMemory weights) {

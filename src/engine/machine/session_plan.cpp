@@ -60,11 +60,9 @@ policy::Wishes wishes_of(const PlanRequest& request, const policy::ModelShape& s
   wishes.may_quantise_kv = request.may_quantise_kv;
   wishes.prefill_chunk = std::min(options.prefill_chunk, wishes.n_ctx);
   wishes.mtp = request.mtp;
-  // A GPU takes prompts in narrow steps, so far.
   if (d.kind == DeviceKind::cuda) {
-    wishes.prefill_chunk = wishes.prefill_chunk > 0
-                               ? std::min(wishes.prefill_chunk, backend::kGpuMostRows)
-                               : backend::kGpuMostRows;
+    const int most = std::min(most_gpu_rows(model::Model(request.file)), wishes.n_ctx);
+    wishes.prefill_chunk = wishes.prefill_chunk > 0 ? std::min(wishes.prefill_chunk, most) : most;
   }
   return wishes;
 }

@@ -74,6 +74,9 @@ struct DeviceChoice {
 DeviceChoice choose_device(const PlanRequest& request, const model::Model* model,
                            const GpuList& list);
 
+// Rows of a step that a GPU can take of this model.
+int most_gpu_rows(const model::Model& model);
+
 // Throws Errc::unsupported_model where a GPU cannot compute this model, or not with these wishes.
 void require_gpu_can(const model::Model& model, const SessionOptions& options,
                      WeightMemory weights);

@@ -134,10 +134,14 @@ TEST_F(DeviceChosen, TheCpuForWhatGpusCannotComputeYet) {
   expect_parts(error_of_choice(Errc::unsupported_model), {"--segmented", "--device cpu"});
 }
 
-TEST_F(DeviceChosen, PromptsOfAGpuComeInNarrowSteps) {
+TEST_F(DeviceChosen, PromptsOfAGpuComeInAsManyRowsAsItsKernelsTake) {
   options.device.kind = DeviceKind::cuda;
   options.prefill_chunk = 512;
-  EXPECT_EQ(plan().plan().work.max_rows(), 16);
+  EXPECT_EQ(plan().plan().work.max_rows(), 64) << "as long as the context";
+  options.prefill_chunk = 0;
+  EXPECT_EQ(plan().plan().work.max_rows(), 64);
+  EXPECT_EQ(most_gpu_rows(*OpenModel("qwen2moe", "Q4_K_M")), 2048);
+  EXPECT_EQ(most_gpu_rows(*OpenModel("qwen2moe", "BF16")), 16);
   options.prefill_chunk = 3;
   EXPECT_EQ(plan().plan().work.max_rows(), 3);
 }

@@ -1,0 +1,106 @@
+// How much a model makes of nothing: its logits on the CPU, against the same with attention changed
+// in its last bits. A GPU whose attention sums in another order cannot be nearer to the CPU than
+// that: where inputs are rounded to int8, what is near a border goes to the other side now and
+// then. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "gpu_engine/divergence.h"
+#include "unit/engine/run_model.h"
+
+namespace sluice::engine::test {
+
+// The CPU's operations; what attention gives is changed by up to `noise` of itself.
+class NoisyOps final : public backend::Ops {
+ public:
+  NoisyOps(std::unique_ptr<backend::Ops> ops, double noise) : ops_(std::move(ops)), noise_(noise) {}
+
+  backend::Buffer allocate(uint64_t n) override { return ops_->allocate(n); }
+  void embed(const backend::WeightView& table, const backend::StepView& step,
+             backend::RowsView x) override {
+    ops_->embed(table, step, x);
+  }
+  void project_in(backend::ConstRowsView x, const backend::NormView& norm,
+                  std::span<const backend::Projection> projections,
+                  backend::RowsView out) override {
+    ops_->project_in(x, norm, projections, out);
+  }
+  void attend(backend::RowsView qkv, const backend::AttentionView& attention,
+              const backend::StepView& step, const backend::KvLayerView& kv,
+              backend::RowsView out) override {
+    ops_->attend(qkv, attention, step, kv, out);
+    for (float& v : std::span(out.data, static_cast<size_t>(out.n_rows * out.n_cols))) {
+      v = static_cast<float>(v * (1.0 + noise_ * random_signed(random_bits(9, n_drawn_++))));
+    }
+  }
+  void project_add(backend::ConstRowsView in, const backend::Projection& projection,
+                   backend::RowsView x) override {
+    ops_->project_add(in, projection, x);
+  }
+  void route(backend::ConstRowsView x, const backend::NormView& norm,
+             const backend::RouterView& router, const backend::ExpertInputView& a,
+             const backend::RoutingView& routing) override {
+    ops_->route(x, norm, router, a, routing);
+  }
+  void experts(const backend::ExpertsView& experts, const backend::ExpertInputView& a,
+               const backend::RoutingView& routing, backend::RowsView x) override {
+    ops_->experts(experts, a, routing, x);
+  }
+  void logits(backend::ConstRowsView x, const backend::StepView& step, int64_t first,
+              const backend::NormView& norm, const backend::WeightView& output,
+              backend::RowsView logits) override {
+    ops_->logits(x, step, first, norm, output, logits);
+  }
+  void pick(backend::ConstRowsView logits, const backend::StepView& step, int64_t first,
+            backend::PickedRow* picks) override {
+    ops_->pick(logits, step, first, picks);
+  }
+
+ private:
+  std::unique_ptr<backend::Ops> ops_;
+  double noise_;
+  uint64_t n_drawn_ = 0;
+};
+
+struct Divergences {
+  double mean = 0.0, most = 0.0;
+};
+
+// With the same experts; the worst of a few noises, from half a bit of a float to ten.
+inline Divergences noise_of(const model::Model& model, const KvOptions& kv,
+                            std::span<const TokenId> tokens) {
+  Divergences worst;
+  ThreadPool pool(1);
+  for (const double noise : {6e-8, 2.4e-7, 6e-7}) {
+    Stepper plain(model, backend::make_cpu_ops(pool), kv, 1);
+    const auto same_experts = [&](LayerId layer, int64_t row, std::span<int32_t> experts) {
+      const auto chosen = plain.log().routed(layer);
+      for (size_t k = 0; k < experts.size(); ++k) {
+        experts[k] = chosen[static_cast<size_t>(row) * experts.size() + k].expert.value;
+      }
+    };
+    Stepper noisy(model, std::make_unique<NoisyOps>(backend::make_cpu_ops(pool), noise), kv, 1,
+                  same_experts);
+    Divergences d;
+    for (const TokenId token : tokens) {
+      const StepRow row{token, {}, true};
+      Logits want, got;
+      const auto keep = [](Logits& to) {
+        return [&to](int64_t, std::span<const float> logits) {
+          to.assign(logits.begin(), logits.end());
+        };
+      };
+      plain.step({&row, 1}, policy::Phase::prefill, {keep(want)});
+      noisy.step({&row, 1}, policy::Phase::prefill, {keep(got)});
+      const double kl = divergence(want, got);
+      d.mean += kl / static_cast<double>(tokens.size());
+      d.most = std::max(d.most, kl);
+    }
+    worst = {std::max(worst.mean, d.mean), std::max(worst.most, d.most)};
+  }
+  return worst;
+}
+
+}  // namespace sluice::engine::test
