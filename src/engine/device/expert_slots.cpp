@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/step_memory.h"
 #include "policy/plan/pricing.h"
 
 namespace sluice::engine {
@@ -54,6 +55,11 @@ void ExpertSlots::forget_changes(size_t n_oldest) {
 void ExpertSlots::write_changes(backend::Stream& main, size_t n_kept) {
   if (changes_.size() <= n_kept) return;
   const size_t n = changes_.size() - n_kept;
+  if (n > kTableChanges) {  // at the start, say: all of it at once
+    main.write(reinterpret_cast<std::byte*>(table_), std::as_bytes(std::span(published_)));
+    changes_.clear();
+    return;
+  }
   for (const backend::TableChange& c : std::span(changes_).first(n)) {
     main.write(reinterpret_cast<std::byte*>(table_ + c.entry),
                std::as_bytes(std::span(&c.slot, 1)));
