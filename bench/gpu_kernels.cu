@@ -16,6 +16,7 @@
 #include "backend/cuda/project.h"
 #include "backend/cuda/route.h"
 #include "base/random.h"
+#include "gpu_memory.cuh"
 #include "quant/random_rows.h"
 #include "quant/stripes.h"
 
@@ -32,21 +33,6 @@ __global__ void plain_reads(const uint4* p, size_t n, unsigned* out) {
     sum += v.x ^ v.y ^ v.z ^ v.w;
   }
   if (sum == 0x12345678u) *out = sum;
-}
-
-// Device memory that lives as long as the program.
-template <typename T>
-T* device(size_t n) {
-  void* p = nullptr;
-  CHECK_CUDA(cudaMalloc(&p, (n * sizeof(T) + 255) / 256 * 256));
-  CHECK_CUDA(cudaMemset(p, 0, n * sizeof(T)));
-  return static_cast<T*>(p);
-}
-template <typename T>
-T* device(const std::vector<T>& values) {
-  T* const p = device<T>(values.size());
-  CHECK_CUDA(cudaMemcpy(p, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
-  return p;
 }
 
 std::vector<float> random_floats(size_t n, uint64_t seed, float size, float middle = 0.0f) {

@@ -13,6 +13,7 @@
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/wide_experts.h"
 #include "base/random.h"
+#include "gpu_memory.cuh"
 #include "quant/random_rows.h"
 #include "quant/stripes.h"
 
@@ -22,21 +23,6 @@ namespace {
 using quant::Type;
 
 constexpr int kLayers = 48, kModel = 2048, kFf = 768, kExperts = 128, kUsed = 8;
-
-// Device memory that lives as long as the program.
-template <typename T>
-T* device(size_t n) {
-  void* p = nullptr;
-  CHECK_CUDA(cudaMalloc(&p, (n * sizeof(T) + 255) / 256 * 256));
-  CHECK_CUDA(cudaMemset(p, 0, n * sizeof(T)));
-  return static_cast<T*>(p);
-}
-template <typename T>
-T* device(const std::vector<T>& values) {
-  T* const p = device<T>(values.size());
-  CHECK_CUDA(cudaMemcpy(p, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
-  return p;
-}
 
 class Timer {
  public:

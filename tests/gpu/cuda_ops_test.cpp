@@ -3,35 +3,23 @@
 // do not do yet is told. (More rows: wide_*_test.cpp. Whole models: cuda_model_test.cpp. Kernels
 // alone: the other tests here.)
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/cuda_device.h"
 #include "backend/mailbox.h"
 #include "base/units.h"
-#include "gpu/tiny_model.h"
+#include "gpu/ops_test.h"
 #include "quant/half.h"
 #include "support/error_of.h"
 
 namespace sluice::backend::cuda::test {
 namespace {
 
-size_t count(int64_t n) { return static_cast<size_t>(n); }
-
 // The CPU's operations, and the GPU's.
-class CudaOpsTest : public DeviceTest {
+class CudaOpsTest : public OpsTest {
  protected:
-  void SetUp() override {
-    DeviceTest::SetUp();
-    if (IsSkipped()) return;
-    device = make_cuda_device(0);
-    stream = device->make_stream("main");
-    gpu = std::make_unique<Side>(device.get());
+  std::unique_ptr<DeviceOps> make_gpu_ops() override {
     scratch = device->allocate(MemoryKind::device, kMiB);  // some of what it needs
-    gpu_ops = device->make_ops(*stream, {}, {scratch.data() + 8, kMiB - 8});
-    cpu_ops = make_cpu_ops(pool);
+    return device->make_ops(*stream, {}, {scratch.data() + 8, kMiB - 8});
   }
 
-  RowsView rows(Side& side, int n_rows, int64_t n_cols, uint64_t seed) {
-    return {side.put(random_values(count(n_rows * n_cols), seed)), n_rows, n_cols};
-  }
   std::vector<float> read(Side& side, const RowsView& v) {
     if (&side == gpu.get()) stream->finish();
     return side.get(v.data, count(v.n_rows * v.n_cols));
@@ -41,14 +29,7 @@ class CudaOpsTest : public DeviceTest {
     return sluice::test::error_of(Errc::device, [&] { stream->finish(); });
   }
 
-  ThreadPool pool{2};
-  Side host{nullptr};
-  std::unique_ptr<backend::Device> device;
-  std::unique_ptr<Stream> stream;
-  std::unique_ptr<Side> gpu;
   Buffer scratch;
-  std::unique_ptr<DeviceOps> gpu_ops;
-  std::unique_ptr<Ops> cpu_ops;
 };
 
 TEST_F(CudaOpsTest, EmbedsAsTheCpu) {

@@ -1,18 +1,14 @@
 // The experts of steps of more than 16 rows: pairs sorted, computed and summed as the CPU does it,
 // equal in every bit, for every type and for routings that are as uneven as can be.
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/cuda_device.h"
 #include "backend/mailbox.h"
-#include "base/thread_pool.h"
-#include "gpu/tiny_model.h"
+#include "gpu/ops_test.h"
 
 namespace sluice::backend::cuda::test {
 namespace {
 
 constexpr uint32_t kStep = 7;
 constexpr LayerId kLayer{3};
-
-size_t count(int64_t n) { return static_cast<size_t>(n); }
 
 // Who chose whom: [n_rows, n_used].
 struct Choices {
@@ -41,18 +37,8 @@ Choices uneven_choices(int n_rows, int n, int hot, int cold, int n_experts) {
   return c;
 }
 
-class WideExpertsTest : public DeviceTest {
+class WideExpertsTest : public OpsTest {
  protected:
-  void SetUp() override {
-    DeviceTest::SetUp();
-    if (IsSkipped()) return;
-    device = make_cuda_device(0);
-    stream = device->make_stream("main");
-    gpu = std::make_unique<Side>(device.get());
-    gpu_ops = device->make_ops(*stream, {}, {});
-    cpu_ops = make_cpu_ops(pool);
-  }
-
   static ExpertInputView input(Side& side, int n_rows, int64_t d) {
     std::vector<int8_t> q(count(n_rows * d));
     std::vector<float> scales(count(n_rows * d / 32)), sums(scales.size());
@@ -146,13 +132,6 @@ class WideExpertsTest : public DeviceTest {
     }
   }
 
-  ThreadPool pool{2};
-  Side host{nullptr};
-  std::unique_ptr<backend::Device> device;
-  std::unique_ptr<Stream> stream;
-  std::unique_ptr<Side> gpu;
-  std::unique_ptr<DeviceOps> gpu_ops;
-  std::unique_ptr<Ops> cpu_ops;
   std::list<Buffer> mapped;
 };
 

@@ -1,33 +1,16 @@
 // The trunk's operations of more than 16 rows: projections equal to the CPU's in every bit, and
 // router and attention equal to the same rows in steps of 16.
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/cuda_device.h"
 #include "backend/mailbox.h"
-#include "base/thread_pool.h"
-#include "gpu/tiny_model.h"
+#include "gpu/ops_test.h"
 
 namespace sluice::backend::cuda::test {
 namespace {
 
 constexpr int kSlice = 16;
 
-size_t count(int64_t n) { return static_cast<size_t>(n); }
-
-class WideTrunkTest : public DeviceTest {
+class WideTrunkTest : public OpsTest {
  protected:
-  void SetUp() override {
-    DeviceTest::SetUp();
-    if (IsSkipped()) return;
-    device = make_cuda_device(0);
-    stream = device->make_stream("main");
-    gpu = std::make_unique<Side>(device.get());
-    gpu_ops = device->make_ops(*stream, {}, {});
-    cpu_ops = make_cpu_ops(pool);
-  }
-
-  static RowsView rows(Side& side, int64_t n_rows, int64_t n_cols, uint64_t seed) {
-    return {side.put(random_values(count(n_rows * n_cols), seed)), n_rows, n_cols};
-  }
   template <typename T>
   std::vector<T> read(const T* at, int64_t n) {
     stream->finish();
@@ -42,14 +25,6 @@ class WideTrunkTest : public DeviceTest {
       slice(first, std::min(kSlice, n_rows - first));
     }
   }
-
-  ThreadPool pool{2};
-  Side host{nullptr};
-  std::unique_ptr<backend::Device> device;
-  std::unique_ptr<Stream> stream;
-  std::unique_ptr<Side> gpu;
-  std::unique_ptr<DeviceOps> gpu_ops;
-  std::unique_ptr<Ops> cpu_ops;
 };
 
 TEST_F(WideTrunkTest, AddsProjectionsAsTheCpu) {

@@ -15,6 +15,7 @@
 // 128 positions at least, and
 //          their number depends on the row's length alone.
 // SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/attend.h"
 #include "backend/cuda/attend_end.cuh"
 #include "backend/cuda/attend_heads.h"
@@ -83,29 +84,6 @@ struct SharedData {
     return sizeof(SharedData) + static_cast<size_t>(n_stages - 1) * sizeof(Tile);
   }
 };
-
-// 16 bytes to shared memory, later: there behind a wait for all groups of copies but the last n.
-__device__ __forceinline__ void copy_16(uint8_t* to, const uint8_t* from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                   static_cast<unsigned>(__cvta_generic_to_shared(to))),
-               "l"(from)
-               : "memory");
-#else
-  *reinterpret_cast<uint4*>(to) = __ldcg(reinterpret_cast<const uint4*>(from));
-#endif
-}
-__device__ __forceinline__ void end_group() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-template <int n>
-__device__ __forceinline__ void await_groups() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
-#endif
-}
 
 template <int dims, bool bf16, int warps>
 class Block {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -46,22 +47,6 @@ __host__ __device__ inline SharedPlan shared_plan(const RingSize& ring, int heig
   s.barriers_at = (s.rows_at + 2 * height * 4 + 7) / 8 * 8;
   s.n_bytes = s.barriers_at + ring.barriers_bytes(kTileWarps);
   return s;
-}
-
-__device__ __forceinline__ void copy_16(uint8_t* to, const void* from) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                   static_cast<unsigned>(__cvta_generic_to_shared(to))),
-               "l"(from)
-               : "memory");
-#else
-  *reinterpret_cast<uint4*>(to) = load_16_past_l1(from);
-#endif
-}
-__device__ __forceinline__ void wait_for_copies() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
 }
 
 __device__ __forceinline__ WideTile tile_at(const WideArgs& a, int i) {

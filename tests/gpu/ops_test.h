@@ -1,0 +1,39 @@
+// The operations of the CPU and those of the GPU, side by side: what tests compare.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/cuda_device.h"
+#include "base/thread_pool.h"
+#include "gpu/tiny_model.h"
+
+namespace sluice::backend::cuda::test {
+
+inline size_t count(int64_t n) { return static_cast<size_t>(n); }
+
+class OpsTest : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped()) return;
+    device = make_cuda_device(0);
+    stream = device->make_stream("main");
+    gpu = std::make_unique<Side>(device.get());
+    gpu_ops = make_gpu_ops();
+    cpu_ops = make_cpu_ops(pool);
+  }
+  virtual std::unique_ptr<DeviceOps> make_gpu_ops() { return device->make_ops(*stream, {}, {}); }
+
+  static RowsView rows(Side& side, int64_t n_rows, int64_t n_cols, uint64_t seed) {
+    return {side.put(random_values(count(n_rows * n_cols), seed)), n_rows, n_cols};
+  }
+
+  ThreadPool pool{2};
+  Side host{nullptr};
+  std::unique_ptr<backend::Device> device;
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Side> gpu;
+  std::unique_ptr<DeviceOps> gpu_ops;
+  std::unique_ptr<Ops> cpu_ops;
+};
+
+}  // namespace sluice::backend::cuda::test
