@@ -1,6 +1,7 @@
 // Sessions on a GPU, as a user has them (--device cuda): near the CPU's logits for every
 // architecture, type and KV cache, those of Hugging Face transformers, the demo model's answers,
-// and what a greedy token costs in launches, waits and bytes. SPDX-License-Identifier: Apache-2.0
+// and what a greedy token costs in launches, waits and bytes.
+// SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,8 @@
 // How much a model makes of nothing: its logits on the CPU, against the same with attention changed
 // in its last bits. A GPU whose attention sums in another order cannot be nearer to the CPU than
 // that: where inputs are rounded to int8, what is near a border goes to the other side now and
-// then. SPDX-License-Identifier: Apache-2.0
+// then.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // How attention's results leave a block: four values of a head at a time, as f32 and int8; what a
 // split leaves for others to add; and all splits of a head, added in their order. Part of
-// attend.cu. SPDX-License-Identifier: Apache-2.0
+// attend.cu.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/cuda/attend.h"

@@ -1,6 +1,7 @@
 // The operations of a GPU's stream (device_ops.h), for steps whose experts are all in the device's
 // memory, of 1 to 16 rows or (cuda_wide.cpp) more. What is not there yet, or not in a form that the
-// kernels read, is a fault of the stream that says so. SPDX-License-Identifier: Apache-2.0
+// kernels read, is a fault of the stream that says so.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The contract's dot product of float rows (quant/dot.h), eight lanes to a pair: lane i has chain
-// i. SPDX-License-Identifier: Apache-2.0
+// The contract's dot product of float rows (quant/dot.h), eight lanes to a pair, a chain to each.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/cuda/warp.cuh"

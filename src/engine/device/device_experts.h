@@ -24,12 +24,10 @@ namespace sluice::engine {
 struct ExpertParts {
   backend::DeviceOps& ops;
   backend::Stream& main;
-  backend::Stream& copies;
   backend::Mailbox& mailbox;
   const model::Model& model;  // as the device sees it
   const ExpertSlots& slots;
   HostExperts& host;
-  ExpertCopies& demand;
   ExpertStaging& staging;
   const float* link_share = nullptr;  // in the device's memory, as the next two
   const uint32_t* step = nullptr;     // its number

@@ -1,8 +1,8 @@
 // Carries out the cache's moves: takes the expert that leaves out of the table, copies the one that
 // enters beside the running steps, and puts it into the table at the first boundary between two
-// steps after its copy is done. Events go both ways, so nothing is locked: a copy begins when the
-// steps that may still read the slot are over, and a step that finds an expert in the table finds
-// all of it. A copy that fails is made again; until it has come the CPU computes that expert.
+// steps after its copy is done. Nothing is locked: a copy begins behind an event, when the steps
+// that may still read the slot are over, and a step that finds an expert in the table finds all of
+// it. A copy that fails is made again; until it has come the CPU computes that expert.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -145,12 +145,10 @@ void ExpertRuntime::make_device_part() {
       std::min(max_rows(), kNarrowRows), options_.staging);
   parts_.emplace(ExpertParts{.ops = *ops_,
                              .main = *main_,
-                             .copies = *copy_stream_,
                              .mailbox = mailbox_,
                              .model = trunk_.model(),
                              .slots = slots_,
                              .host = host_,
-                             .demand = copies_,
                              .staging = *staging_,
                              .link_share = block_.link_share(),
                              .step = block_.step(),

@@ -1,8 +1,8 @@
 // Steps of a model on a device that holds only some of its experts. The last layers' trunk is the
 // device's; it computes the experts it has, reads some over the link, and asks the host for the
-// others, which computes them meanwhile. Narrow steps are one submission; wide ones are driven from
-// the host, with experts streaming through. Between steps the policy learns what was routed, and
-// experts move. Which experts are where never changes a bit of the logits.
+// others, which computes them meanwhile. Narrow steps are one submission; of wide ones all layers
+// are enqueued at once, and experts come in waves, but where the CPU computes them. Between steps
+// the policy learns what was routed, and experts move. Where they are never changes a bit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,9 +1,9 @@
 // The room that a device has for experts, and the table by which its work finds them. One slot
 // holds one expert; slots of a pool have the same size. Sized once; nothing is allocated later.
 //
-// The table is read by the device's work and written between steps, or at a step's head. An expert
-// leaves it before its slot is written, and enters it after: what is in the table may always be
-// read. SPDX-License-Identifier: Apache-2.0
+// The table is read by a step's work, and changes at its head: a step finds what was published
+// before it, and nothing whose slot is written meanwhile. So what it finds may always be read.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <vector>
