@@ -19,7 +19,8 @@ inline MachineRates unmeasured_rates() {
           .copy_interference = -1.0,
           .cpu_gops = 0.0,
           .cpu_kv_gbps = 0.0,
-          .cpu_kv_prompt_gbps = 0.0};
+          .cpu_kv_prompt_gbps = 0.0,
+          .graphs_mib = -1.0};
 }
 
 // What was measured takes the place of what was assumed; the rest stays.
@@ -38,7 +39,7 @@ inline void use_measured(const MachineRates& measured, Machine& machine) {
   use(measured.handshake_us, machine.handshake_us, nullptr);
   for (const auto figure :
        {&MachineRates::experts_us, &MachineRates::launch_us, &MachineRates::readback_us,
-        &MachineRates::sampling_us, &MachineRates::copy_interference}) {
+        &MachineRates::sampling_us, &MachineRates::copy_interference, &MachineRates::graphs_mib}) {
     if (measured.*figure >= 0.0) machine.*figure = measured.*figure;
   }
 }

@@ -12,7 +12,7 @@ namespace sluice {
 // and CPU do together (0: the CPU takes all, 1: the device), so a read takes the device 1 - share
 // where it takes the CPU share; the two work side by side, and whole experts are shared out so that
 // the later one ends soonest. Of two equally good splits it takes the one with more reads.
-inline int link_reads(int n_misses, float link_share) {
+constexpr int link_reads(int n_misses, float link_share) {
   const float share = std::clamp(link_share, 0.0f, 1.0f);
   const auto ends = [&](int n) {
     return std::max(static_cast<float>(n) * (1.0f - share),

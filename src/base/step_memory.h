@@ -46,12 +46,20 @@ struct StepBlockSize {
   int64_t d_model = 0;
   int64_t n_rot = 0;
   int64_t table_size = 0;  // of the page table: all sequences
+  int64_t n_states = 0;    // sequences of a model with recurrent layers
+  int64_t n_routes = 0;    // experts of a row, of all layers: narrow steps can be told them
 };
 constexpr uint64_t step_block_bytes(const StepBlockSize& s) {
-  return lines(1, 24) + lines(kTableChanges, 16) + lines(s.table_size, 4) +
-         4 * lines(s.max_rows, 4) + lines(s.max_rows * s.n_rot, 4) +
-         lines(s.max_rows * s.d_model, 4);
+  return lines(1, 24) + lines(kTableChanges, 32) + lines(s.table_size, 4) +
+         2 * lines(s.n_states, 4) + 4 * lines(s.max_rows, 4) + lines(s.max_rows * s.n_rot, 4) +
+         lines(s.max_rows * s.d_model, 4) +
+         lines((s.max_rows < kNarrowRows ? s.max_rows : kNarrowRows) * s.n_routes, 4);
 }
+
+// Experts that a decode step reads over the link leave a copy in the device's memory, so many at
+// most; counted there, before and behind each layer.
+constexpr int kLandingPlaces = 64;
+constexpr uint64_t landing_bytes(int64_t n_layers) { return lines(n_layers + 1, 4); }
 
 // What a step routed, and where its experts were.
 constexpr uint64_t routing_log_bytes(int64_t n_layers, int64_t max_rows, int64_t n_used) {
@@ -97,6 +105,9 @@ struct OpsSize {
   int64_t head_dim = 0;
   int64_t n_experts = 0;
   int64_t n_used = 0;
+  int64_t n_vocab = 0;
+  int64_t mixed_cols = 0;  // of hybrids: what the widest layer's recurrence hands on,
+  int64_t row_cols = 0;    // and what its projections put out
 
   constexpr int64_t narrow_rows() const { return max_rows < kNarrowRows ? max_rows : kNarrowRows; }
 };
@@ -104,28 +115,57 @@ struct OpsSize {
 constexpr uint64_t expert_row_bytes(const OpsSize& s) {
   return lines(s.max_rows * s.n_used * s.d_model, 4);
 }
-// Of narrow steps alone. A GPU takes room for every width that it records: together no more than
-// twice the widest one's.
-constexpr uint64_t partial_bytes(const OpsSize& s) {
-  const int64_t n = attention_partials(s.narrow_rows(), s.n_heads, s.head_dim);
-  return 2 * round_up(static_cast<uint64_t>(n) * 4, 256);
-}
-constexpr uint64_t narrow_ops_bytes(const OpsSize& s) {  // without these
-  const auto int8_rows = [](int64_t n_rows, int64_t n_cols) {
-    return round_up(static_cast<uint64_t>(n_rows * ((n_cols + 255) / 256)) * 320, 256);
+
+// The arrays of a GPU's operations, each as large as the widest step needs it, in bytes: one place
+// for each, whatever comes. What the experts put out has a row for the shared one besides.
+struct OpsArrays {
+  uint64_t input = 0, attended = 0, expert_input = 0, hidden = 0;  // int8 rows
+  uint64_t outside = 0;                                            // f32 rows, as all below
+  uint64_t partials = 0, queries = 0, scores = 0, normed = 0, projected = 0;
+  uint64_t gate = 0, up = 0;
+  uint64_t pairs = 0, tiles = 0;
+  uint64_t once = 0;  // counters, an empty table, lists of a narrow step
+
+  constexpr uint64_t sum() const {
+    return input + attended + expert_input + hidden + outside + partials + queries + scores +
+           normed + projected + gate + up + pairs + tiles + once;
+  }
+};
+constexpr OpsArrays ops_arrays(const OpsSize& s) {
+  constexpr int64_t kMostScores = 1025;  // of a narrow step's row, whatever the model has
+  const auto array = [](int64_t n, int64_t elem_bytes) {
+    return round_up(static_cast<uint64_t>(n * elem_bytes), 256);
   };
-  const int64_t n_rows = s.narrow_rows();
+  const auto int8_rows = [&](int64_t n_rows, int64_t n_cols) {
+    return array(n_rows * ((n_cols + 255) / 256), 320);
+  };
+  const auto more = [](int64_t a, int64_t b) { return a > b ? a : b; };
+  const int64_t n_rows = s.max_rows, n_narrow = s.narrow_rows();
+  const int64_t n_slots = n_rows * (s.n_used + 1), n_narrow_slots = n_narrow * (s.n_used + 1);
   const int64_t q_cols = s.n_heads * s.head_dim;
-  const uint64_t by_width =
-      int8_rows(n_rows, s.d_model > q_cols ? s.d_model : q_cols) + int8_rows(n_rows, q_cols) +
-      int8_rows(n_rows, s.d_model) + int8_rows(n_rows * (s.n_used + 1), s.d_ff) +
-      round_up(static_cast<uint64_t>(n_rows * (s.n_used + 1) * s.d_model) * 4, 256);
-  // Counters and an empty table, positions and wanted rows, scores, groups of pairs.
-  constexpr uint64_t kOnce = 24 * kKiB + 1024 + 65 * kKiB + 25 * kKiB;
-  return 2 * by_width + kOnce;
+  const int64_t wide_head = (s.head_dim + 127) / 128 * 128 + 1;
+  const int64_t wide_row = (s.d_model + 2047) / 2048 * 2048 + 1;  // of a router of many rows
+  // An output matrix whose rows are no whole stripes is computed with some more.
+  const int64_t odd_vocab = s.n_vocab % 8 == 0 ? 0 : s.n_vocab + 8;
+  OpsArrays out;
+  const int64_t mixed_cols = more(q_cols, s.mixed_cols);
+  out.input = int8_rows(n_rows, more(s.d_model, mixed_cols));
+  out.attended = int8_rows(n_rows, mixed_cols);
+  out.expert_input = int8_rows(n_rows, s.d_model);
+  out.hidden = int8_rows(n_slots, s.d_ff);
+  out.outside = array(n_slots * s.d_model, 4);
+  out.partials = array(attention_partials(n_narrow, s.n_heads, s.head_dim), 4);
+  out.queries = array(n_rows * s.n_heads * wide_head, 4);
+  out.scores = array(more(n_rows * (s.n_experts + 1), kNarrowRows * kMostScores), 4);
+  out.normed = array(n_rows * wide_row, 4);
+  out.projected = array(kNarrowRows * more(more(q_cols, s.row_cols), odd_vocab), 4);
+  out.gate = out.up = array(n_narrow_slots * s.d_ff, 4);
+  out.pairs = array(n_rows * s.n_used + s.n_experts + 1, 4);
+  out.tiles = array(n_rows * s.n_used / 16 + s.n_experts + 2, 16);
+  // And what a layer foresees of a later one: its input, scores and list.
+  out.once = 64 * kKiB + int8_rows(n_narrow, s.d_model) + 96 * kKiB;
+  return out;
 }
-constexpr uint64_t ops_scratch_bytes(const OpsSize& s) {
-  return expert_row_bytes(s) + partial_bytes(s) + narrow_ops_bytes(s);
-}
+constexpr uint64_t ops_scratch_bytes(const OpsSize& s) { return ops_arrays(s).sum(); }
 
 }  // namespace sluice

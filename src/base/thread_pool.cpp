@@ -9,7 +9,6 @@
 #include "base/thread_pool.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <system_error>
 #include <utility>
@@ -23,8 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a waiting thread stays hot, in all, and before it lets others run in between.
-constexpr auto kAwake = std::chrono::microseconds(200);
+// How long a waiting thread looks without letting others run in between.
 constexpr auto kGreedy = std::chrono::microseconds(10);
 constexpr int kPausesPerLook = 32;  // at the clock: about a microsecond
 
@@ -36,9 +34,10 @@ void pause_briefly() {
 #endif
 }
 
-// Waits until is_over(word): spinning, then giving way to others, then asleep until notified.
+// Waits until is_over(word): spinning, then giving way to others, then (when it was awake for so
+// long) asleep until notified.
 template <typename Word, typename IsOver>
-void wait_until(const std::atomic<Word>& word, IsOver is_over) {
+void wait_until(const std::atomic<Word>& word, Clock::duration awake, IsOver is_over) {
   Clock::time_point start{};
   for (;;) {
     Word value{};
@@ -49,7 +48,7 @@ void wait_until(const std::atomic<Word>& word, IsOver is_over) {
     }
     const Clock::time_point now = Clock::now();
     if (start == Clock::time_point{}) start = now;
-    if (now - start > kAwake) {
+    if (now - start > awake) {
       word.wait(value, std::memory_order_acquire);
     } else if (now - start > kGreedy) {
       std::this_thread::yield();
@@ -105,7 +104,7 @@ int32_t ThreadPool::Job::n_pieces() const {
   return static_cast<int32_t>(n_pieces);
 }
 
-ThreadPool::ThreadPool(int n_threads) {
+ThreadPool::ThreadPool(int n_threads, std::chrono::microseconds awake) : awake_(awake) {
   CHECK(n_threads >= 0);
   std::vector<std::vector<int>> homes;  // the CPUs that each thread keeps to
   if (n_threads != 1) {
@@ -167,7 +166,7 @@ void ThreadPool::run(const Job& job) {
   generation_.fetch_add(1);
   generation_.notify_all();
   take_pieces(0);
-  wait_until(n_unfinished_, [](int32_t n) { return n == 0; });
+  wait_until(n_unfinished_, awake_, [](int32_t n) { return n == 0; });
   throw_failure();
 }
 
@@ -191,7 +190,7 @@ void ThreadPool::work(int thread) {
   const IeeeMode mode;
   uint32_t seen = 0;
   for (;;) {
-    wait_until(generation_,
+    wait_until(generation_, awake_,
                [&](uint32_t generation) { return std::exchange(seen, generation) != generation; });
     if (stopping_.load(std::memory_order_relaxed)) return;
     take_pieces(thread);
