@@ -76,6 +76,7 @@ Metadata ModelFile::add_file(const std::string& path) {
   files_.push_back(MappedFile::open(path));
   const std::span<const std::byte> bytes = files_.back().bytes();
   ParsedFile parsed = parse(bytes, path);
+  headers_.push_back(bytes.first(std::min<size_t>(bytes.size(), parsed.data_start)));
   alignment_ = files_.size() == 1 ? parsed.alignment : std::min(alignment_, parsed.alignment);
   for (TensorInfo& info : parsed.tensors) {
     const auto data = bytes.subspan(info.offset, info.n_bytes);

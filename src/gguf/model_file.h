@@ -40,6 +40,8 @@ class ModelFile {
   size_t n_shards() const { return files_.size(); }
   std::vector<std::string> paths() const;
   uint64_t file_bytes() const;  // of all shards
+  // Metadata and tensor directory of a shard, as they stand in its file.
+  std::span<const std::byte> header(size_t shard) const { return headers_[shard]; }
   // Every tensor starts at a multiple of this in its file (and in memory, up to the page size).
   uint64_t alignment() const { return alignment_; }
 
@@ -56,6 +58,7 @@ class ModelFile {
 
   Metadata metadata_;
   std::vector<MappedFile> files_;
+  std::vector<std::span<const std::byte>> headers_;  // by file
   std::vector<Tensor> tensors_;
   std::unordered_map<std::string_view, size_t> by_name_;  // into tensors_, whose names it borrows
   uint64_t alignment_ = 0;
