@@ -28,6 +28,7 @@ std::string StopStrings::push(std::string_view piece) {
     }
   }
   hit_ = first.first != std::string::npos;
+  if (hit_) found_ = held_.substr(first.second, first.first - first.second);
   std::string shown = held_.substr(0, hit_ ? first.second : held_.size() - keep);
   held_.erase(0, hit_ ? held_.size() : shown.size());
   return shown;

@@ -21,10 +21,13 @@ class StopStrings {
   std::string finish();
   // Whether a stop string was found; it and all behind it were left out.
   bool hit() const { return hit_; }
+  // Which one that was.
+  const std::string& found() const { return found_; }
 
  private:
   std::vector<std::string> stops_;
   std::string held_;
+  std::string found_;
   bool hit_ = false;
 };
 
