@@ -17,6 +17,8 @@ namespace {
 std::vector<Workload> workloads(const ModelShape& model, const Wishes& wishes) {
   Workload work{.n_ctx = wishes.n_ctx,
                 .n_sequences = wishes.n_sequences,
+                .n_kept = wishes.n_kept,
+                .n_kv_tokens = wishes.n_kv_tokens,
                 .k_type = wishes.k_type,
                 .v_type = wishes.v_type,
                 .prefill_chunk = wishes.prefill_chunk};
@@ -63,8 +65,9 @@ std::vector<std::string> concessions(const ModelShape& model, const Wishes& wish
   const auto n_most = std::accumulate(most.begin(), most.end(), int64_t{0});
   if (c.forecast.n_slots < n_most) {
     const bool on_gpu = c.forecast.n_slots > 0 || c.forecast.mode == Mode::streamed;
-    out.push_back(on_gpu ? cat("only ", c.forecast.n_slots, " of ", n_most, " experts in VRAM")
-                         : std::string("all experts on the CPU"));
+    const char* const what = model.is_dense ? " networks" : " experts";
+    out.push_back(on_gpu ? cat("only ", c.forecast.n_slots, " of ", n_most, what, " in VRAM")
+                         : cat("all", what, " on the CPU"));
   }
   if (c.forecast.n_gpu_layers < scales.n_gpu_layers()) {
     out.push_back(cat(model.n_layers() - c.forecast.n_gpu_layers, " of ", model.n_layers(),

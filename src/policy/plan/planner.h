@@ -45,6 +45,8 @@ struct Wishes {
   std::optional<int64_t> n_slots;   // exactly so many
   int n_ctx = 0;                    // of each sequence; 0: default_context()
   int n_sequences = 1;
+  int n_kept = 0;       // as Workload
+  int n_kv_tokens = 0;  // as Workload
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
   bool may_quantise_kv = false;  // to q8_0, before experts leave VRAM

@@ -12,9 +12,12 @@ namespace {
 
 CostModel cost_model(const Plan& plan, const Hardware& hardware) {
   CostModel cost{hardware};
-  if (plan.mode == Mode::streamed) {  // the link does the CPU's part, and a copy takes all of it
+  // The link does the CPU's part, and what it has brought needs not cross again to stay: VRAM reads
+  // and writes it once more.
+  if (plan.mode == Mode::streamed) {
     cost.cpu_gbps = hardware.link_gbps;
-    cost.copy_interference = 1.0;
+    cost.copy_interference = 2.0 * hardware.link_gbps / hardware.gpu_gbps;
+    cost.streams_misses = true;
   }
   return cost;
 }

@@ -145,11 +145,13 @@ Placement Scales::with_slots(const Workload& work, double link_share) const {
   return placement(n_gpu_layers_, share_out(model_, rules_, limit), link_share);
 }
 
-// At least one slot for every layer, unless fewer were wished for.
+// At least one slot for every layer, unless fewer were wished for. A dense model's layers are in
+// VRAM or not, and any of them is worth its slot.
 Candidate Scales::with_cache(const Workload& work) const {
   Candidate c = candidate(Mode::expert_cache, work, with_slots(work, 0.0));
   if (!c.forecast.possible) return c;
-  for (size_t i = 0; i < most_slots_.size() && !wishes_.n_slots; ++i) {
+  const bool is_enough = wishes_.n_slots || (model_.is_dense && c.forecast.n_slots > 0);
+  for (size_t i = 0; i < most_slots_.size() && !is_enough; ++i) {
     if (most_slots_[i] == 0 || c.place.n_slots[i] > 0) continue;
     c.forecast.possible = false;
     c.forecast.obstacle =

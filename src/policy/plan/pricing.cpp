@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "base/check.h"
+#include "policy/cache/state_points.h"
 
 namespace sluice::policy {
 namespace {
@@ -23,7 +24,7 @@ constexpr KvFormat kFormats[] = {
 const KvFormat& format_of(KvType type) { return kFormats[static_cast<size_t>(type)]; }
 
 constexpr uint64_t kKvAlignment = 64;
-constexpr uint64_t kAddressBytes = 8;         // of an expert, and of a word that says it is ready
+constexpr uint64_t kAddressBytes = 8;         // of an expert
 constexpr uint64_t kScratchArrays = 16;       // of one step, at most: what their boundaries cost
 constexpr uint64_t kStreamBytes = 64 * kMiB;  // of one of the two buffers, about
 constexpr uint64_t kMost = kGiB * kMiB;       // 1 PiB
@@ -84,11 +85,15 @@ ModelShape with_mtp(ModelShape model) {
 uint64_t slot_bytes(const LayerShape& layer) { return slot_bytes(layer.expert_bytes); }
 
 uint64_t kv_bytes(const LayerShape& layer, const Workload& work) {
+  int64_t n_tokens = work.n_sequences * kept_tokens(layer, work);
+  if (work.n_kv_tokens > 0) {
+    n_tokens = layer.window == 0 ? work.n_kv_tokens : std::min<int64_t>(n_tokens, work.n_kv_tokens);
+  }
   const auto bytes = [&](KvType type, int head_dim) {
     const KvFormat& format = format_of(type);
-    return round_up(product({work.n_sequences, kept_tokens(layer, work), layer.n_kv_heads,
-                             head_dim / format.block_elems, format.block_bytes}),
-                    kKvAlignment);
+    return round_up(
+        product({n_tokens, layer.n_kv_heads, head_dim / format.block_elems, format.block_bytes}),
+        kKvAlignment);
   };
   return bytes(work.k_type, layer.k_head_dim) + bytes(work.v_type, layer.v_head_dim);
 }
@@ -113,10 +118,14 @@ OpsSize ops_size(const ModelShape& model, int n_rows) {
                .d_model = model.d_model,
                .d_ff = std::max(model.d_ff, model.d_ff_shared),
                .n_heads = model.n_heads,
-               .n_used = model.n_experts_used};
+               .n_used = model.n_experts_used,
+               .n_vocab = model.n_vocab};
   for (const LayerShape& layer : model.layers) {
     size.head_dim = std::max<int64_t>(size.head_dim, layer.k_head_dim);
     size.n_experts = std::max<int64_t>(size.n_experts, layer.n_experts);
+    if (layer.state_bytes == 0) continue;
+    size.mixed_cols = static_cast<int64_t>(model.mixed_cols);
+    size.row_cols = static_cast<int64_t>(model.widest_row);
   }
   return size;
 }
@@ -138,17 +147,20 @@ uint64_t table_bytes(const ModelShape& model) {
   int n_experts = 0;
   for (const LayerShape& layer : model.layers) n_experts = std::max(n_experts, layer.n_experts);
   if (n_experts == 0) return 0;
-  const auto array = [](uint64_t n_bytes) { return round_up(n_bytes, kTensorAlignment); };
-  return array(product({model.n_layers(), n_experts, kAddressBytes})) +
-         array(kStagingSlots * kAddressBytes);
+  return round_up(product({model.n_layers(), n_experts, kAddressBytes}), kTensorAlignment) +
+         landing_bytes(model.n_layers());
 }
 
 StepBlockSize step_block_size(const ModelShape& model, const Workload& work) {
   const int64_t n_pages = (int64_t{work.n_ctx} + kKvPageTokens - 1) / kKvPageTokens;
+  const bool recurs = std::ranges::any_of(
+      model.layers, [](const LayerShape& layer) { return layer.state_bytes > 0; });
   return {.max_rows = work.max_rows(),
           .d_model = model.d_model,
           .n_rot = model.n_rot,
-          .table_size = work.n_sequences * n_pages};
+          .table_size = work.n_held() * n_pages,
+          .n_states = recurs ? work.n_held() : 0,
+          .n_routes = int64_t{model.n_layers()} * model.n_experts_used};
 }
 
 MailboxSize mailbox_size(const ModelShape& model, const Workload& work) {
@@ -171,14 +183,18 @@ PinnedBytes pinned_bytes(const ModelShape& model, const Workload& work, const Pl
   out.mailbox = mailbox_bytes(mailbox_size(model, work));
   out.step_block = step_block_bytes(step_block_size(model, work));
   out.results = product({n_results, model.n_vocab, 4}) + product({n_results, kPickedRowBytes});
-  out.log = routing_log_bytes(model.n_layers(), n_rows, model.n_experts_used);
+  out.log =
+      routing_log_bytes(model.n_layers(), n_rows, model.n_experts_used) + lines(kLandingPlaces, 8);
   out.waves = wave_bytes(model.n_layers(), ops_size(model, 1).n_experts);
-  uint64_t left = place.pin_limit - std::min(place.pin_limit, out.own());
-  uint64_t largest = 0;  // expert that is not registered
   bool has_host_experts = false;
   for (size_t i = 0; i < model.layers.size(); ++i) {
+    has_host_experts |= place.n_slots[i] < model.layers[i].n_experts;
+  }
+  if (!has_host_experts) return out;  // all are in VRAM, and nothing of them is held for the GPU
+  uint64_t left = place.pin_limit - std::min(place.pin_limit, out.own());
+  uint64_t largest = 0;  // expert that is not registered
+  for (size_t i = 0; i < model.layers.size(); ++i) {
     const LayerShape& layer = model.layers[i];
-    has_host_experts |= place.n_slots[i] < layer.n_experts;
     if (static_cast<int>(i) < model.n_layers() - place.n_gpu_layers) continue;  // the CPU's alone
     const uint64_t n_bytes = static_cast<uint64_t>(layer.n_experts) * slot_bytes(layer);
     if (n_bytes <= left) {
@@ -192,10 +208,8 @@ PinnedBytes pinned_bytes(const ModelShape& model, const Workload& work, const Pl
     out.ring += largest;
     left -= largest;
   }
-  if (has_host_experts) {
-    out.foresight = foresight_bytes(model.n_layers(), std::min<int64_t>(n_rows, kNarrowRows),
-                                    model.n_experts_used, kStagingSlots);
-  }
+  out.foresight = foresight_bytes(model.n_layers(), std::min<int64_t>(n_rows, kNarrowRows),
+                                  model.n_experts_used, kStagingSlots);
   return out;
 }
 
@@ -205,7 +219,8 @@ Price price(const ModelShape& model, const Workload& work, const Placement& plac
   Price out;
   const int n_cpu_layers = model.n_layers() - place.n_gpu_layers;
   const bool uses_gpu = place.n_gpu_layers > 0;
-  const auto n_sequences = static_cast<uint64_t>(work.n_sequences);
+  const auto n_sequences = static_cast<uint64_t>(work.n_held());
+  const auto n_states = static_cast<uint64_t>(policy::n_states(work.n_held()));
   for (int i = 0; i < model.n_layers(); ++i) {
     const LayerShape& layer = model.layers[static_cast<size_t>(i)];
     const int n_slots = place.n_slots[static_cast<size_t>(i)];
@@ -213,12 +228,14 @@ Price price(const ModelShape& model, const Workload& work, const Placement& plac
     CHECK(n_slots >= 0 && n_slots <= (on_gpu ? layer.n_experts : 0));
     (on_gpu ? out.vram.trunk : out.host.trunk) += layer.trunk_bytes;
     (on_gpu ? out.vram.kv : out.host.kv) += kv_bytes(layer, work);
-    (on_gpu ? out.vram.state : out.host.state) += n_sequences * layer.state_bytes;
+    (on_gpu ? out.vram.state : out.host.state) +=
+        n_states * layer.state_bytes + n_sequences * kLoggedUpdates * layer.update_bytes;
     out.vram.slots += static_cast<uint64_t>(n_slots) * slot_bytes(layer);
     if (n_slots < layer.n_experts) {
       out.host.experts += static_cast<uint64_t>(layer.n_experts) * slot_bytes(layer);
     }
   }
+  out.vram.state = round_up(out.vram.state, kTensorAlignment);
   (uses_gpu ? out.vram.output : out.host.output) = model.output_bytes;
   out.host.embedding = model.tied && !uses_gpu ? 0 : model.embedding_bytes;
 
@@ -228,15 +245,16 @@ Price price(const ModelShape& model, const Workload& work, const Placement& plac
   const OpsSize ops = ops_size(model, n_rows);
   const bool host_experts = out.host.experts > 0;
   if (uses_gpu) {
+    const OpsArrays arrays = ops_arrays(ops);
     out.vram.cuda = place.overhead_bytes;
     out.vram.tables = table_bytes(model);
     out.vram.staging = host_experts ? staging_bytes(model) : 0;
-    out.scratch = {.activations = trunk_scratch + expert_scratch,
+    out.scratch = {.activations = round_up(trunk_scratch + expert_scratch, kTensorAlignment),
                    .step_block = step_block_bytes(step_block_size(model, work)),
                    .pair_lists = pair_list_bytes(ops.max_rows, ops.n_used, ops.n_experts),
-                   .expert_rows = expert_row_bytes(ops),
-                   .partials = partial_bytes(ops),
-                   .operations = narrow_ops_bytes(ops),
+                   .expert_rows = arrays.outside,
+                   .partials = arrays.partials,
+                   .operations = arrays.sum() - arrays.outside - arrays.partials,
                    .stream = host_experts ? stream_bytes(model) : 0};
     out.vram.scratch = out.scratch.sum();
     out.pinned = pinned_bytes(model, work, place);

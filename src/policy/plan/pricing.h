@@ -35,7 +35,8 @@ struct LayerShape {
   int v_head_dim = 0;
   int window = 0;  // tokens a sliding layer looks back; 0: all
 
-  uint64_t state_bytes = 0;  // of a recurrent layer, for one sequence
+  uint64_t state_bytes = 0;   // of a recurrent layer, for one sequence
+  uint64_t update_bytes = 0;  // what a token did to it
 
   int n_experts = 0;          // routed ones; 0 in a dense layer
   uint64_t expert_bytes = 0;  // of one: gate, up and down (slot_part_bytes), with their biases
@@ -55,9 +56,11 @@ struct ModelShape {
   int n_vocab = 0;
   int n_ctx_train = 0;
   int n_experts_used = 0;
+  bool is_dense = false;  // each layer's network is its one expert, and every token uses it
   // f32 values that the trunk of the widest layer computes for one token: what its matrices put
   // out, and what attention hands to the last of them.
   uint64_t widest_row = 0;
+  uint64_t mixed_cols = 0;  // of them, what attention or recurrence hands on
 
   std::vector<LayerShape> layers;
   std::vector<LayerShape> mtp;   // blocks that predict further tokens; held only where asked for
@@ -85,13 +88,16 @@ constexpr int kUsualChunk = 512;
 
 // What is asked of the model.
 struct Workload {
-  int n_ctx = 0;  // tokens each sequence can hold
-  int n_sequences = 1;
+  int n_ctx = 0;        // tokens each sequence can hold
+  int n_sequences = 1;  // that are computed at the same time
+  int n_kept = 0;       // further ones, held for texts that begin like them
+  int n_kv_tokens = 0;  // that all of them hold together; 0: n_ctx of each that is computed
   KvType k_type = KvType::f16;
   KvType v_type = KvType::f16;
   int prefill_chunk = kUsualChunk;
   int depth = kForecastDepth;  // tokens before those whose speed is predicted
 
+  int n_held() const { return n_sequences + n_kept; }
   int forecast_depth() const { return depth < n_ctx ? depth : n_ctx; }
   // Rows of the widest step: a prompt's chunk, or one token of every sequence.
   int max_rows() const { return prefill_chunk > n_sequences ? prefill_chunk : n_sequences; }
@@ -120,7 +126,7 @@ struct MemoryBytes {
 
 struct VramBytes : MemoryBytes {
   uint64_t cuda = 0;
-  uint64_t tables = 0;   // where each expert is, a step's parameters, and what of staging is ready
+  uint64_t tables = 0;   // where each expert is
   uint64_t staging = 0;  // experts copied ahead of their layer
   uint64_t slots = 0;
   uint64_t total() const { return sum() + cuda + tables + staging + slots; }
@@ -192,8 +198,7 @@ OpsSize ops_size(const ModelShape& model, int n_rows);
 // Two buffers, through which a prompt's experts stream that are not resident.
 uint64_t stream_bytes(const ModelShape& model);
 
-// The residency table, an address for each expert of each layer; with it the parameters of a step
-// and a word for each staging slot. 0 without experts.
+// The residency table: an address for each expert of each layer.
 uint64_t table_bytes(const ModelShape& model);
 // What varies from step to step: rows, their angles and their input, page tables.
 StepBlockSize step_block_size(const ModelShape& model, const Workload& work);

@@ -168,6 +168,35 @@ class CsvParser {
 
 }  // namespace
 
+TraceCsvWriter::TraceCsvWriter(const TraceHeader& header) {
+  const RoutingShape& shape = header.shape;
+  head_ =
+      cat("# model=", header.model.substr(header.model.rfind('/') + 1), " n_layer=", shape.n_layers,
+          " n_expert=", shape.n_experts, " n_expert_used=", shape.n_experts_used, "\n");
+  for (size_t i = 0; i < shape.expert_bytes.size(); ++i) {
+    head_ += cat("# layer=", i, " expert_bytes=", shape.expert_bytes[i], "\n");
+  }
+  head_ += "turn,phase,step,layer,slot,expert,weight\n";
+}
+
+std::string TraceCsvWriter::rows(const RoutingStep& step) {
+  if (step.phase == Phase::prefill && phase_ == Phase::decode) ++turn_;
+  phase_ = step.phase;
+  std::string out;
+  for (size_t layer = 0; layer + 1 < step.begin.size(); ++layer) {
+    for (int i = step.begin[layer]; i < step.begin[layer + 1]; ++i) {
+      const auto& [expert, weight] = step.routed[static_cast<size_t>(i)];
+      char text[32];  // the shortest that reads back as the same number
+      const auto written = std::to_chars(std::begin(text), std::end(text), weight);
+      out += cat(turn_, ",", static_cast<int>(step.phase), ",", step_, ",", layer, ",",
+                 i - step.begin[layer], ",", expert.value, ",",
+                 std::string_view(text, static_cast<size_t>(written.ptr - text)), "\n");
+    }
+  }
+  ++step_;
+  return out;
+}
+
 RoutingTrace parse_trace_csv(std::string_view text) { return CsvParser().parse(text); }
 
 }  // namespace sluice::policy

@@ -1,4 +1,4 @@
-// Imports recorded routing from CSV: `#` lines that name the model and the bytes of an expert in
+// Recorded routing as CSV: `#` lines that name the model and the bytes of an expert in
 // every layer, a line of column names, then one row per routed expert:
 //   # model=... n_layer=48 n_expert=128 n_expert_used=6
 //   # layer=0 expert_bytes=3059712 ...
@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "policy/trace/routing_trace.h"
@@ -15,5 +16,21 @@ namespace sluice::policy {
 
 // Throws Errc::bad_file, with the number of the line.
 RoutingTrace parse_trace_csv(std::string_view text);
+
+// The same, written as it comes. A prompt behind decoded tokens begins a new turn. Token ids are
+// not part of it.
+class TraceCsvWriter {
+ public:
+  explicit TraceCsvWriter(const TraceHeader& header);
+  // What comes next of the file.
+  const std::string& head() const { return head_; }
+  std::string rows(const RoutingStep& step);
+
+ private:
+  std::string head_;
+  Phase phase_ = Phase::prefill;
+  int turn_ = 0;
+  int64_t step_ = 0;
+};
 
 }  // namespace sluice::policy

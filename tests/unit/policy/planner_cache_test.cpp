@@ -85,12 +85,12 @@ TEST(PlannerCache, CountsACopyInWhatItTakesFromTheCpuOrFromTheLink) {
   const CacheOptions cache = options_of(qwen3_30b(), desktop(), {});
   EXPECT_NEAR(cache.copy_cost, 0.4 / 60 / saved, 1e-12);
   EXPECT_NEAR(cache.wait_cost, 1.0 / 25 / saved, 1e-12);
-  // Streamed, a hit saves 1/25 - 1/400, and a copy takes 1/25 from what else is read.
+  // Streamed, a hit saves 1/25 - 1/400, and what was read stays for 2/400: VRAM copies it.
   Wishes wishes;
   wishes.moe = MoeWish::gpu;
   const CacheOptions streamed = options_of(qwen3_30b(), desktop(), wishes);
-  EXPECT_NEAR(streamed.copy_cost, 1.0 / 25 / (1.0 / 25 - 1.0 / 400), 1e-12);
-  EXPECT_NEAR(streamed.wait_cost, streamed.copy_cost, 1e-12);
+  EXPECT_NEAR(streamed.copy_cost, 2.0 / 400 / (1.0 / 25 - 1.0 / 400), 1e-12);
+  EXPECT_EQ(streamed.wait_cost, 0.0);
 }
 
 TEST(PlannerCache, HidesWhatTheLinkMovesInAStep) {

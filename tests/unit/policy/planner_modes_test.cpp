@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/plan/planner.h"
+#include "policy/plan/planner_cache.h"
 #include "unit/policy/planner_shapes.h"
 
 namespace sluice::policy::planner_test {
@@ -42,6 +43,48 @@ TEST(PlannerModes, StreamsWithoutASingleSlotWhereOnlyTheTrunkFits) {
   EXPECT_EQ(plan.forecast().n_slots, 0);
   EXPECT_EQ(plan.concessions, (std::vector<std::string>{"only 0 of 6144 experts in VRAM"}));
   EXPECT_TRUE(says(plan.forecast(Mode::expert_cache).obstacle, {"room for 0 experts"}));
+}
+
+// Qwen3-32B in Q4_K: 64 layers of 5120, each with a network of 25600.
+ModelShape qwen3_32b() {
+  ModelShape m = qwen3_30b();
+  m.architecture = "qwen3", m.is_dense = true, m.n_experts_used = 1;
+  m.d_model = 5120, m.d_ff = 25600;
+  const uint64_t n = uint64_t{3} * 5120 * 25600;
+  const LayerShape layer{.trunk_bytes = uint64_t{5120} * 18432 / 256 * 144,
+                         .trunk_elems = uint64_t{5120} * 18432,
+                         .n_kv_heads = 8,
+                         .k_head_dim = 128,
+                         .v_head_dim = 128,
+                         .n_experts = 1,
+                         .expert_bytes = n / 256 * 144,
+                         .expert_elems = n};
+  m.layers.assign(64, layer);
+  return m;
+}
+
+// Layers of a dense model have their network in VRAM or not; half of them there is better than
+// none.
+TEST(PlannerModes, KeepsAsManyNetworksOfADenseModelAsThereIsRoomFor) {
+  Wishes wishes;
+  wishes.n_ctx = 4096;
+  const ModelShape model = qwen3_32b();
+  const Plan plan = make_plan(model, desktop(), wishes);
+  EXPECT_EQ(plan.mode, Mode::expert_cache);
+  const int64_t n_slots = plan.forecast().n_slots;
+  EXPECT_GT(n_slots, 20);
+  EXPECT_LT(n_slots, 64);
+  EXPECT_NEAR(plan.forecast().speed.hit_rate, static_cast<double>(n_slots) / 64, 1e-9);
+  EXPECT_EQ(plan.concessions,
+            (std::vector<std::string>{cat("only ", n_slots, " of 64 networks in VRAM")}));
+  const CacheOptions cache = cache_options(plan, model, desktop(), PolicyKind::mixture);
+  for (size_t i = 0; i < cache.layers.size(); ++i) {  // where it is, it stays
+    EXPECT_EQ(cache.layers[i].pinned, cache.layers[i].n_slots == 1) << "layer " << i;
+  }
+  Hardware small = desktop();
+  small.vram_free = price(model, plan.work, {64, std::vector<int>(64)}).vram.total();
+  const Plan none = make_plan(model, small, wishes);
+  EXPECT_TRUE(says(none.forecast(Mode::expert_cache).obstacle, {"room for 0 experts"}));
 }
 
 TEST(PlannerModes, SplitsMissesOnlyWhereThatGainsEnough) {

@@ -89,7 +89,11 @@ ModelShape two_layers() {
                .n_experts_used = 2,
                .widest_row = 200};
   m.layers = {{.trunk_bytes = 1000, .n_kv_heads = 1, .k_head_dim = 32, .v_head_dim = 32},
-              {.trunk_bytes = 3000, .state_bytes = 500, .n_experts = 8, .expert_bytes = 70'000}};
+              {.trunk_bytes = 3000,
+               .state_bytes = 500,
+               .update_bytes = 7,
+               .n_experts = 8,
+               .expert_bytes = 70'000}};
   m.mtp = {{.trunk_bytes = 900, .n_experts = 8, .expert_bytes = 50'000}};
   m.embedding_bytes = 7000;
   m.output_bytes = 9000;
@@ -105,20 +109,23 @@ TEST(Pricing, CountsTheScratchOfTheWidestStep) {
   // A row of 64 in int8: 64 + 2 x 8 scale bytes; the shared expert's weight, 4. For each of 2
   // experts: 8, 4 x 32, 32 + 8.
   EXPECT_EQ(expert_scratch_bytes(m, 10), 10u * 84 + 20u * (8 + 128 + 40));
-  // A line for the head; 3 sequences of 2 pages each; 10 tokens, positions, sequences and wanted
-  // logits; 10 rows of 32 angles and 64 values.
+  // A line for the head; 3 sequences of 2 pages and of states each; 10 tokens, positions, sequences
+  // and wanted logits; 10 rows of 32 angles and 64 values; 10 times 2 experts of 2 layers.
   EXPECT_EQ(
       step_block_bytes(step_block_size(m, {.n_ctx = 100, .n_sequences = 3, .prefill_chunk = 10})),
-      64u + 64 * 16 + 64 + 4 * 64 + 4 * 10 * (32 + 64));
+      64u + 64 * 32 + 64 + 2 * 64 + 4 * 64 + 4 * 10 * (32 + 64) + 192);
   // 20 pairs and 9 offsets; 20 rows of 64; and the fixed part.
   const OpsSize ops = ops_size(m, 10);
   EXPECT_EQ(pair_list_bytes(10, 2, 8), 128u + 64);
   EXPECT_EQ(expert_row_bytes(ops), 4u * 20 * 64);
-  EXPECT_EQ(ops_scratch_bytes(ops), 4 * 20 * 64 + partial_bytes(ops) + narrow_ops_bytes(ops));
+  // 30 rows of 64 with the shared expert's; rows of one chunk of int8 with its scales, 320 bytes.
+  EXPECT_EQ(ops_arrays(ops).outside, 4u * 30 * 64);
+  EXPECT_EQ(ops_arrays(ops).input, 10u * 320 + 128);  // on a boundary of 256
+  EXPECT_EQ(ops_scratch_bytes(ops), ops_arrays(ops).sum());
   // 10 rows of 2 heads in 32 splits: 32 sums, a peak and a sum each, in fours; 16 rows at most.
   EXPECT_EQ(attention_partials(10, ops.n_heads, ops.head_dim), 10 * 2 * 32 * 36);
-  EXPECT_EQ(partial_bytes(ops), 2u * 4 * 10 * 2 * 32 * 36);
-  EXPECT_EQ(partial_bytes(ops_size(m, 500)), 2u * 4 * 16 * 2 * 32 * 36);
+  EXPECT_EQ(ops_arrays(ops).partials, 4u * 10 * 2 * 32 * 36);
+  EXPECT_EQ(ops_arrays(ops_size(m, 500)).partials, 4u * 16 * 2 * 32 * 36);
   // Two buffers of all 8 experts: 70,000 takes a slot of 70,144.
   EXPECT_EQ(stream_bytes(m), 2u * 8 * 70'144);
 }
@@ -142,13 +149,14 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(gpu.vram.trunk, 4000u);
   EXPECT_EQ(gpu.vram.output, 9000u);
   EXPECT_EQ(gpu.vram.kv, kv);
-  EXPECT_EQ(gpu.vram.state, 1500u);
+  // 18 states of 500 and 64 updates of 7 for each sequence, on a boundary of 64.
+  EXPECT_EQ(gpu.vram.state, 10'368u);
   EXPECT_EQ(gpu.vram.slots, 5u * 70'144);
   EXPECT_EQ(gpu.vram.cuda, 512u * kMiB);
-  EXPECT_EQ(gpu.vram.tables, 128u + 64);  // addresses of 2 layers x 8, 8 words
+  EXPECT_EQ(gpu.vram.tables, 128u + 64);  // addresses of 2 layers x 8, and what landed
   EXPECT_EQ(gpu.vram.staging, 8u * 70'144);
-  EXPECT_EQ(gpu.vram.scratch, trunk_scratch + expert_scratch + ops_scratch_bytes(ops_size(m, 10)) +
-                                  pair_list_bytes(10, 2, 8) +
+  EXPECT_EQ(gpu.vram.scratch, round_up(trunk_scratch + expert_scratch, kTensorAlignment) +
+                                  ops_scratch_bytes(ops_size(m, 10)) + pair_list_bytes(10, 2, 8) +
                                   step_block_bytes(step_block_size(m, work)) + stream_bytes(m));
   EXPECT_EQ(gpu.host.experts, 8u * 70'144);  // a victim is dropped, so the host keeps all
   EXPECT_EQ(gpu.host.embedding, 7000u);
@@ -166,13 +174,13 @@ TEST(Pricing, PutsEveryByteInItsPlace) {
   EXPECT_EQ(split.host.trunk, 1000u);
   EXPECT_EQ(split.host.kv, kv);
   EXPECT_EQ(split.vram.kv, 0u);
-  EXPECT_EQ(split.vram.state, 1500u);
+  EXPECT_EQ(split.vram.state, 10'368u);
   EXPECT_EQ(split.host.scratch, trunk_scratch + host_expert_scratch);
 
   const Price cpu = price(m, work, {0, {0, 0}});
   EXPECT_EQ(cpu.vram.total(), 0u);
-  EXPECT_EQ(cpu.host.total(), 4000u + 9000 + 7000 + kv + 1500 + 8 * 70'144 + trunk_scratch +
-                                  4 * 10 * 64 + host_expert_scratch);
+  EXPECT_EQ(cpu.host.total(), 4000u + 9000 + 7000 + kv + 18 * 500 + 3 * 64 * 7 + 8 * 70'144 +
+                                  trunk_scratch + 4 * 10 * 64 + host_expert_scratch);
   EXPECT_EQ(cpu.pinned.total(), 0u);
 }
 
@@ -185,7 +193,7 @@ TEST(Pricing, CountsPinnedMemoryByItsParts) {
   EXPECT_EQ(p.mailbox, 4u * 64 + 12 * 256 + 128 * (4 * 64 + 64 + 2 * 8) + 256 * 4 * 64);
   EXPECT_EQ(p.step_block, step_block_bytes(step_block_size(m, work)));
   EXPECT_EQ(p.results, 16u * (100 * 4 + 8 + 256 * 8));
-  EXPECT_EQ(p.log, 2u * (64 + 200 * 2 * 8));
+  EXPECT_EQ(p.log, 2u * (64 + 200 * 2 * 8) + 64 * 8);
   // Two words; a word for each of 2 layers, a count for each of their experts; two tables of 8
   // addresses with two words each.
   EXPECT_EQ(p.waves, 2u * 64 + 64 + 64 + 2 * (64 + 2 * 64));
