@@ -22,9 +22,9 @@ std::string names_of(std::string_view separator, Wanted&& is_wanted) {
 }  // namespace
 
 std::span<const Architecture* const> architectures() {
-  static constexpr const Architecture* kAll[] = {&kQwen3Moe, &kQwen2Moe,  &kOlmoe,
-                                                 &kLlama,    &kQwen35Moe, &kQwen3Next,
-                                                 &kGptOss,   &kGlm4Moe,   &kDeepseek2};
+  static constexpr const Architecture* kAll[] = {&kQwen3Moe,  &kQwen2Moe,  &kOlmoe,    &kLlama,
+                                                 &kQwen35Moe, &kQwen3Next, &kQwen3,    &kQwen35,
+                                                 &kGptOss,    &kGlm4Moe,   &kDeepseek2};
   return kAll;
 }
 

@@ -27,6 +27,9 @@ struct Architecture {
   // x: [n_rows, d_model], updated in place. Null: the architecture cannot run yet.
   void (*forward_layer)(const Layer& layer, Step& step) = nullptr;
 
+  // Whether its models have experts.
+  Networks networks = Networks::experts;
+
   // The key, after "<architecture>.", that holds an expert's width.
   std::string_view expert_width_key = "expert_feed_forward_length";
 
@@ -36,8 +39,22 @@ struct Architecture {
   // Whether a rope_freqs.weight tensor may divide the frequencies.
   bool may_have_rope_factors = false;
 
+  // Whether most layers are a gated DeltaNet (Config::delta_net), and whether positions have
+  // sections (RopeConfig::sections).
+  bool is_hybrid = false;
+  bool has_rope_sections = false;
+
+  // Whether a file may hold a part that sees images (is_vision_tensor): it is left aside.
+  bool may_have_vision = false;
+
   bool can_run() const { return forward_layer != nullptr; }
 };
+
+// As every converter names the tensors of an image encoder ("v.") and of what leads from it into
+// the model ("mm.").
+inline bool is_vision_tensor(std::string_view name) {
+  return name.starts_with("v.") || name.starts_with("mm.");
+}
 
 // All of them; those that can run come first.
 std::span<const Architecture* const> architectures();
@@ -54,7 +71,7 @@ const Architecture& architecture_of(const ConfigReader& in);
 const Architecture& described_architecture_of(const ConfigReader& in);
 
 // Each lives in the file of its name in architectures/.
-extern const Architecture kQwen3Moe, kQwen2Moe, kOlmoe, kLlama;
-extern const Architecture kQwen35Moe, kQwen3Next, kGptOss, kGlm4Moe, kDeepseek2;
+extern const Architecture kQwen3Moe, kQwen2Moe, kOlmoe, kLlama, kQwen35Moe, kQwen3Next;
+extern const Architecture kQwen3, kQwen35, kGptOss, kGlm4Moe, kDeepseek2;
 
 }  // namespace sluice::model

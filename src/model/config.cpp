@@ -54,6 +54,29 @@ int vocabulary_size(const ConfigReader& in) {
   return in.size("vocab_size");
 }
 
+void read_networks(const ConfigReader& in, Networks networks, Config& c) {
+  c.n_experts =
+      static_cast<int>(in.metadata().get_int_or(in.key("expert_count"), 0, {0, kSizes.max}));
+  c.is_dense = c.n_experts == 0;
+  if (c.is_dense && networks == Networks::experts) {
+    in.refuse(cat("a dense model (no ", in.key("expert_count"), "); of architecture '",
+                  in.architecture(), "' sluice runs Mixture-of-Experts models alone"));
+  }
+  if (c.is_dense) {
+    c.n_experts = c.n_experts_used = 1;
+    return;
+  }
+  if (networks == Networks::dense) {
+    in.refuse(cat(in.key("expert_count"), " is ", c.n_experts,
+                  "; expected a dense model, without experts, of this architecture"));
+  }
+  c.n_experts_used = in.size("expert_used_count");
+  if (c.n_experts > kMaxExperts || c.n_experts_used > c.n_experts) {
+    in.refuse(cat(c.n_experts_used, " of ", c.n_experts, " experts used; expected at most ",
+                  kMaxExperts, " experts and no more used than there are"));
+  }
+}
+
 }  // namespace
 
 ConfigReader::ConfigReader(const gguf::Metadata& metadata)
@@ -87,7 +110,7 @@ void ConfigReader::refuse(const std::string& text) const {
   throw Error(Errc::unsupported_model, cat(metadata_.origin(), ": ", text));
 }
 
-Config read_common_config(const ConfigReader& in) {
+Config read_common_config(const ConfigReader& in, Networks networks) {
   Config c;
   c.architecture = in.architecture();
   c.name = in.metadata().get_string_or("general.name", "");
@@ -115,16 +138,7 @@ Config read_common_config(const ConfigReader& in) {
   if (!(c.norm_eps >= 0.0f)) in.refuse(cat("norm epsilon is ", c.norm_eps, "; expected 0 or more"));
   c.rope = read_rope(in, c);
   c.n_vocab = vocabulary_size(in);
-  c.n_experts = in.size_or("expert_count", 0);
-  if (c.n_experts == 0) {
-    in.refuse(cat("a dense model (no ", in.key("expert_count"),
-                  "); sluice runs Mixture-of-Experts models"));
-  }
-  c.n_experts_used = in.size("expert_used_count");
-  if (c.n_experts > kMaxExperts || c.n_experts_used > c.n_experts) {
-    in.refuse(cat(c.n_experts_used, " of ", c.n_experts, " experts used; expected at most ",
-                  kMaxExperts, " experts and no more used than there are"));
-  }
+  read_networks(in, networks, c);
   c.memory.assign(
       static_cast<size_t>(c.n_layers),
       {.n_kv_heads = c.n_kv_heads, .k_head_dim = c.head_dim, .v_head_dim = c.v_head_dim});
@@ -177,6 +191,13 @@ void require_plain_heads(const ConfigReader& in, const Config& c) {
                 c.head_dim, " for this architecture"));
 }
 
+bool turns_in_text(const std::array<int, 4>& sections, int j) {
+  const int n_all = sections[0] + sections[1] + sections[2] + sections[3];
+  if (n_all == 0) return true;
+  const int sector = j % n_all;
+  return sector < 3 * sections[static_cast<size_t>(sector % 3)];
+}
+
 // theta_j = base^(-2j/n_rot). linear divides all by the factor; YaRN divides only the slow pairs,
 // with a ramp between the pairs that turn beta_slow and beta_fast times in the original context.
 std::vector<float> rope_frequencies(const RopeConfig& rope) {
@@ -201,6 +222,7 @@ std::vector<float> rope_frequencies(const RopeConfig& rope) {
       keep = 1.0 - std::clamp(place, 0.0, 1.0);
     }
     frequencies[j] = static_cast<float>(theta / rope.factor * (1.0 - keep) + theta * keep);
+    if (!turns_in_text(rope.sections, static_cast<int>(j))) frequencies[j] = 0.0f;
   }
   return frequencies;
 }

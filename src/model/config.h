@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +15,10 @@ namespace sluice::model {
 
 enum class RopeScaling { none, linear, yarn };
 
+// What layers have behind attention: experts and a router, or one network that all tokens use. Of
+// some architectures there are files of either kind.
+enum class Networks { experts, dense, either };
+
 struct RopeConfig {
   backend::RopePairing pairing = backend::RopePairing::halves;
   int n_rot = 0;
@@ -22,6 +27,9 @@ struct RopeConfig {
   float factor = 1.0f;       // how many times the original context
   int n_ctx_original = 0;    // before scaling
   float attn_factor = 1.0f;  // extra factor of the magnitude
+  // Of positions in images, how the pairs are dealt out to time, height, width and a fourth that is
+  // 0 in text. All 0: every pair turns by the position.
+  std::array<int, 4> sections = {};
 };
 
 // What a layer keeps of the tokens before: keys and values, or a state of fixed size.
@@ -29,8 +37,9 @@ struct LayerMemory {
   int n_kv_heads = 0;  // compressed keys and values (MLA) are one head of keys
   int k_head_dim = 0;
   int v_head_dim = 0;
-  int window = 0;            // tokens a sliding layer looks back; 0: all
-  uint64_t state_bytes = 0;  // of a recurrent layer, for one sequence
+  int window = 0;             // tokens a sliding layer looks back; 0: all
+  uint64_t state_bytes = 0;   // of a recurrent layer, for one sequence
+  uint64_t update_bytes = 0;  // what a token did to it (DeltaNetView::update_values)
 };
 
 // Compressed keys and values. q_rank 0: queries are not compressed.
@@ -64,18 +73,20 @@ struct Config {
   int n_ctx_train = 0;
   int n_experts = 0;
   int n_experts_used = 0;
-  int d_ff = 0;         // of one expert
-  int d_ff_shared = 0;  // of the shared expert; 0 where there is none
+  bool is_dense = false;  // without a router: the network is the one expert of its layer
+  int d_ff = 0;           // of one expert
+  int d_ff_shared = 0;    // of the shared expert; 0 where there is none
   float norm_eps = 0.0f;
   RopeConfig rope;
   std::vector<LayerMemory> memory;  // by layer, MTP blocks last
 
+  DeltaNetConfig delta_net;
+  int n_mtp_blocks = 0;  // behind the layers: they predict further tokens, and are not run
+
   // Of architectures that can be planned for only.
-  int n_mtp_blocks = 0;    // behind the layers: they predict further tokens
   int n_dense_layers = 0;  // the first ones, with a dense network instead of experts
   int d_ff_dense = 0;
   MlaConfig mla;
-  DeltaNetConfig delta_net;
 
   int64_t q_cols() const { return int64_t{n_heads} * head_dim; }
   int64_t kv_cols() const { return int64_t{n_kv_heads} * head_dim; }
@@ -108,12 +119,13 @@ class ConfigReader {
 };
 
 // What all architectures share, as the attention-MoE models need it: memory is that of attention in
-// every layer, d_ff and d_ff_shared are left to the architecture.
-Config read_common_config(const ConfigReader& in);
+// every layer, d_ff and d_ff_shared are left to the architecture. A dense network is one expert
+// that is always chosen, with a weight of 1, so n_experts and n_experts_used are 1 there.
+Config read_common_config(const ConfigReader& in, Networks networks = Networks::experts);
 
 // expert_feed_forward_length, by default feed_forward_length / n_experts_used (the Qwen family).
 int expert_width(const ConfigReader& in, const Config& c);
-// feed_forward_length itself, of architectures that have no key for experts alone.
+// feed_forward_length itself, of dense models and where there is no key for experts alone.
 int dense_width(const ConfigReader& in, const Config& c);
 // expert_shared_feed_forward_length, by default feed_forward_length.
 int shared_expert_width(const ConfigReader& in, const Config& c);
@@ -130,6 +142,10 @@ void read_leading_dense(const ConfigReader& in, Config& c);
 // too.
 void require_equal_heads(const ConfigReader& in, const Config& c);
 void require_plain_heads(const ConfigReader& in, const Config& c);
+
+// Whether pair j turns in a text: of interleaved sections every third pair is time's, height's or
+// width's, which count the same there; a pair that is none of theirs stays as it is.
+bool turns_in_text(const std::array<int, 4>& sections, int j);
 
 // The turning frequencies of the n_rot / 2 pairs, scaling folded in, and the magnitude.
 std::vector<float> rope_frequencies(const RopeConfig& rope);

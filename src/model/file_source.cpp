@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/file_source.h"
 
+#include <functional>
+#include <numeric>
+
 #include "base/error.h"
+#include "base/units.h"
 #include "gguf/in_quotes.h"
 #include "quant/decode.h"
 #include "quant/type.h"
@@ -72,6 +76,13 @@ backend::WeightView FileSource::matrix(const TensorRequest& request) {
   return {type, tensor->data.data(), shape[0], shape[1], shape.size() > 2 ? shape[2] : 1};
 }
 
+backend::WeightView FileSource::zero_row(int64_t n_cols) {
+  if (zeros_.n_cols == n_cols) return zeros_;
+  const std::vector<float>& zeros = widened_.emplace_back(static_cast<size_t>(n_cols));
+  zeros_ = {quant::Type::f32, std::as_bytes(std::span(zeros)).data(), n_cols, 1};
+  return zeros_;
+}
+
 const float* FileSource::vector(const TensorRequest& request) {
   const gguf::Tensor* tensor = find(request);
   if (!tensor) return nullptr;
@@ -83,17 +94,29 @@ const float* FileSource::vector(const TensorRequest& request) {
   if (type == quant::Type::f32 && tensor->offset % sizeof(float) == 0) {
     return reinterpret_cast<const float*>(tensor->data.data());
   }
-  auto& values = widened_.emplace_back(static_cast<size_t>(request.shape[0]));
+  const int64_t n =
+      std::reduce(request.shape.begin(), request.shape.end(), int64_t{1}, std::multiplies());
+  auto& values = widened_.emplace_back(static_cast<size_t>(n));
   quant::decode_row(type, tensor->data.data(), values);
   return values.data();
 }
 
-void FileSource::require_all_used(std::string_view architecture) const {
+std::string FileSource::require_all_used(const Architecture& architecture) const {
+  int n_ignored = 0;
+  uint64_t n_bytes = 0;
   for (const gguf::Tensor& tensor : file_.tensors()) {
     if (used_.contains(tensor.name)) continue;
+    if (architecture.may_have_vision && is_vision_tensor(tensor.name)) {
+      ++n_ignored;
+      n_bytes += tensor.n_bytes;
+      continue;
+    }
     refuse(cat("tensor ", gguf::in_quotes(tensor.name), " is not known for architecture '",
-               architecture, "'; leaving it out would give wrong answers"));
+               architecture.name, "'; leaving it out would give wrong answers"));
   }
+  if (n_ignored == 0) return {};
+  return cat("the file's vision part is ignored (", n_ignored, " tensors, ", format_bytes(n_bytes),
+             "): sluice reads text alone");
 }
 
 }  // namespace sluice::model

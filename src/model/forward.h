@@ -13,4 +13,7 @@ namespace sluice::model {
 // views that their binding made.
 void forward_attention_moe(const Layer& w, Step& step);
 
+// The same for models whose layers are either a gated DeltaNet or attention.
+void forward_hybrid_moe(const Layer& w, Step& step);
+
 }  // namespace sluice::model

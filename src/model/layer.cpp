@@ -25,6 +25,11 @@ TrunkTensors trunk_of(Layer& layer) {
   trunk.vectors.push_back({&layer.attn_norm.weight, d_model});
   trunk.vectors.push_back({&layer.attention.q_norm.weight, whole ? att.q_cols() : att.head_dim});
   trunk.vectors.push_back({&layer.attention.k_norm.weight, whole ? att.kv_cols() : att.head_dim});
+  backend::DeltaNetView& net = layer.delta_net;
+  trunk.vectors.push_back({&net.conv, net.conv_cols() * net.n_taps});
+  trunk.vectors.push_back({&net.decay, net.n_value_heads});
+  trunk.vectors.push_back({&net.time_bias, net.n_value_heads});
+  trunk.vectors.push_back({&net.norm.weight, net.head_dim});
   trunk.vectors.push_back({&layer.ffn_norm.weight, d_model});
   trunk.vectors.push_back({&layer.router.shared_gate, d_model});
   std::erase_if(trunk.matrices, [](const WeightView* w) { return !*w; });

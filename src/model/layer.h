@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "backend/views.h"
@@ -13,8 +12,9 @@ namespace sluice::model {
 struct Layer {
   LayerId id;
   backend::NormView attn_norm;
-  std::array<backend::Projection, 3> qkv;
+  std::vector<backend::Projection> qkv;  // and what else is made of norm(x)
   backend::AttentionView attention;
+  backend::DeltaNetView delta_net;  // in attention's place where it is there
   backend::Projection attn_out;
   backend::NormView ffn_norm;
   backend::RouterView router;

@@ -22,6 +22,10 @@ const float* LayerBinder::vector(const char* suffix, int64_t n, Presence presenc
   return source_.vector({name(suffix), {n}, presence});
 }
 
+const float* LayerBinder::values(const char* suffix, std::vector<int64_t> shape) {
+  return source_.vector({name(suffix), std::move(shape)});
+}
+
 WeightView LayerBinder::matrix(const char* suffix, std::vector<int64_t> shape, Presence presence) {
   return source_.matrix({name(suffix), std::move(shape), presence});
 }
@@ -36,35 +40,36 @@ WeightView LayerBinder::stack(const char* suffix, std::vector<int64_t> shape) {
 }
 
 // Some converters store q, k and v as one matrix: rows of q, then k, then v.
-bool LayerBinder::fused_qkv(Layer& layer) {
+bool LayerBinder::fused_qkv(Layer& layer, int64_t q) {
   if (!has("attn_qkv.weight")) return false;
-  const int64_t q = config_.q_cols();
   const int64_t kv = config_.kv_cols();
   const WeightView all = matrix("attn_qkv.weight", {config_.d_model, q + 2 * kv});
   const float* b = vector("attn_qkv.bias", q + 2 * kv, Presence::rare);
   if (!all) return true;  // a source without data
-  layer.qkv[0] = {all.rows(0, q), b};
-  layer.qkv[1] = {all.rows(q, kv), b ? b + q : nullptr};
-  layer.qkv[2] = {all.rows(q + kv, kv), b ? b + q + kv : nullptr};
+  layer.qkv = {{all.rows(0, q), b},
+               {all.rows(q, kv), b ? b + q : nullptr},
+               {all.rows(q + kv, kv), b ? b + q + kv : nullptr}};
   return true;
 }
 
 void LayerBinder::attention(Layer& layer, const AttentionRules& rules) {
   const Config& c = config_;
   layer.attn_norm = norm("attn_norm.weight", c.d_model);
-  if (!fused_qkv(layer)) {
-    layer.qkv[0] = {matrix("attn_q.weight", {c.d_model, c.q_cols()}),
-                    vector("attn_q.bias", c.q_cols(), rules.qkv_bias)};
-    layer.qkv[1] = {matrix("attn_k.weight", {c.d_model, c.kv_cols()}),
-                    vector("attn_k.bias", c.kv_cols(), rules.qkv_bias)};
-    layer.qkv[2] = {matrix("attn_v.weight", {c.d_model, c.kv_cols()}),
-                    vector("attn_v.bias", c.kv_cols(), rules.qkv_bias)};
+  const int64_t q_cols = rules.is_gated ? 2 * c.q_cols() : c.q_cols();
+  if (!fused_qkv(layer, q_cols)) {
+    layer.qkv = {{matrix("attn_q.weight", {c.d_model, q_cols}),
+                  vector("attn_q.bias", q_cols, rules.qkv_bias)},
+                 {matrix("attn_k.weight", {c.d_model, c.kv_cols()}),
+                  vector("attn_k.bias", c.kv_cols(), rules.qkv_bias)},
+                 {matrix("attn_v.weight", {c.d_model, c.kv_cols()}),
+                  vector("attn_v.bias", c.kv_cols(), rules.qkv_bias)}};
   }
   layer.attn_out = {matrix("attn_output.weight", {c.q_cols(), c.d_model}),
                     vector("attn_output.bias", c.d_model, rules.out_bias)};
   layer.attention.n_heads = c.n_heads;
   layer.attention.n_kv_heads = c.n_kv_heads;
   layer.attention.head_dim = c.head_dim;
+  layer.attention.is_gated = rules.is_gated;
   layer.attention.rope = rope_;
 }
 
@@ -89,8 +94,10 @@ void LayerBinder::experts(Layer& layer, const RouterRules& rules) {
 void LayerBinder::stacked_experts(Layer& layer) {
   const Config& c = config_;
   if (has("ffn_gate_up_exps.weight") && !has("ffn_gate_exps.weight")) {
-    source_.require_planning("gate and up of the experts in one tensor");
-    stack("ffn_gate_up_exps.weight", {c.d_model, 2 * c.d_ff, c.n_experts});
+    const WeightView both =
+        stack("ffn_gate_up_exps.weight", {c.d_model, 2 * int64_t{c.d_ff}, c.n_experts});
+    layer.experts.gate = both.rows_of_each(0, c.d_ff);
+    layer.experts.up = both.rows_of_each(c.d_ff, c.d_ff);
   } else {
     layer.experts.gate = stack("ffn_gate_exps.weight", {c.d_model, c.d_ff, c.n_experts});
     layer.experts.up = stack("ffn_up_exps.weight", {c.d_model, c.d_ff, c.n_experts});
@@ -107,6 +114,15 @@ void LayerBinder::experts_apart() {
     matrix_of(Role::expert, cat("ffn_up.", e, ".weight"), {c.d_model, c.d_ff});
     matrix_of(Role::expert, cat("ffn_down.", e, ".weight"), {c.d_ff, c.d_model});
   }
+}
+
+void LayerBinder::dense_network(Layer& layer, const char* norm_name) {
+  const Config& c = config_;
+  layer.ffn_norm = norm(norm_name, c.d_model);
+  layer.router = {.weight = source_.zero_row(c.d_model), .n_used = 1};
+  layer.experts.gate = stack("ffn_gate.weight", {c.d_model, c.d_ff});
+  layer.experts.up = stack("ffn_up.weight", {c.d_model, c.d_ff});
+  layer.experts.down = stack("ffn_down.weight", {c.d_ff, c.d_model});
 }
 
 void LayerBinder::shared_expert(Layer& layer, bool gated) {

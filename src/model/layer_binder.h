@@ -19,6 +19,7 @@ constexpr const char* kPostAttentionNorm = "post_attention_norm.weight";
 struct AttentionRules {
   Presence qkv_bias = Presence::rare;
   Presence out_bias = Presence::rare;
+  bool is_gated = false;  // of every head first the query, then the gate of its output
 };
 
 struct RouterRules {
@@ -39,9 +40,12 @@ class LayerBinder {
   void attention(Layer& layer, const AttentionRules& rules);
   // attn_q_norm and attn_k_norm.
   void head_norms(Layer& layer, backend::HeadNorm kind, Presence presence = Presence::required);
-  // The norm before the experts, their router, and gate, up and down of all of them. Other forms of
-  // these are known, but cannot run: gate and up in one stack, or a tensor for every expert.
+  // The norm before the experts, their router, and gate, up and down of all of them; gate and up
+  // may be one stack. Files with a tensor for every expert are known, but cannot run.
   void experts(Layer& layer, const RouterRules& rules);
+  // The norm before a dense network, and gate, up and down of it: the one expert of its layer. Its
+  // router is a row of zeros, since the softmax over a single score is 1 whatever the score is.
+  void dense_network(Layer& layer, const char* norm_name = kFfnNorm);
   // The expert that every token uses, and its gate.
   void shared_expert(Layer& layer, bool gated);
   // For planning: one of the leading layers with a dense network, or router, experts and a shared
@@ -50,10 +54,14 @@ class LayerBinder {
   // For planning: what an MTP block has besides a layer; nothing for a layer.
   void mtp();
 
+  const backend::RopeView& rope() const { return rope_; }
+
   // Single tensors of the layer, by what follows "blk.<layer>.".
   bool has(const char* suffix) const { return source_.has(name(suffix)); }
   backend::NormView norm(const char* suffix, int64_t n, Presence presence = Presence::required);
   const float* vector(const char* suffix, int64_t n, Presence presence = Presence::required);
+  // As f32 whatever the file holds, for a few rows that are no matrix of a product.
+  const float* values(const char* suffix, std::vector<int64_t> shape);
   backend::WeightView matrix(const char* suffix, std::vector<int64_t> shape,
                              Presence presence = Presence::required);
   // One matrix, or one row, for each expert; the last dimension counts them.
@@ -62,7 +70,7 @@ class LayerBinder {
  private:
   std::string name(const std::string& suffix) const;
   backend::WeightView matrix_of(Role role, const std::string& suffix, std::vector<int64_t> shape);
-  bool fused_qkv(Layer& layer);
+  bool fused_qkv(Layer& layer, int64_t q_cols);
   void stacked_experts(Layer& layer);
   void experts_apart();
 

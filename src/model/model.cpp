@@ -38,12 +38,12 @@ Model::Model(const gguf::ModelFile& file) {
       for (size_t j = 0; j < rope_frequencies_.size(); ++j) rope_frequencies_[j] /= factors[j];
     }
   }
-  const backend::RopeView rope{config_.rope.pairing, rope_frequencies_,
-                               rope_magnitude(config_.rope)};
-  BoundTensors bound = bind_all(*architecture_, config_, rope, source);
-  source.require_all_used(architecture_->name);
+  rope_ = {config_.rope.pairing, rope_frequencies_, rope_magnitude(config_.rope)};
+  BoundTensors bound = bind_all(*architecture_, config_, rope_, source);
+  ignored_ = source.require_all_used(*architecture_);
   token_embd_ = bound.token_embd;
   layers_ = std::move(bound.layers);
+  layers_.resize(static_cast<size_t>(config_.n_layers));  // MTP blocks are sound, and left aside
   output_norm_ = bound.output_norm;
   output_ = bound.output;
 }

@@ -28,7 +28,9 @@ class Model {
   const Architecture& architecture() const { return *architecture_; }
   const Config& config() const { return config_; }
   std::span<const Layer> layers() const { return layers_; }
-  const backend::RopeView& rope() const { return layers_.front().attention.rope; }  // of all layers
+  const backend::RopeView& rope() const { return rope_; }  // of all layers
+  // What of the file it leaves aside, in words; mostly nothing.
+  const std::string& ignored() const { return ignored_; }
 
   // What inputs are multiplied with, so that a copy may take its place: every matrix but the routed
   // experts', and those by layer. (Rows of the embedding are looked up instead.)
@@ -51,7 +53,9 @@ class Model {
  private:
   const Architecture* architecture_;
   Config config_;
+  std::string ignored_;
   std::vector<float> rope_frequencies_;
+  backend::RopeView rope_;
   std::deque<std::vector<float>> widened_;
   backend::WeightView token_embd_;
   std::vector<Layer> layers_;

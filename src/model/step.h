@@ -14,8 +14,8 @@ namespace sluice::model {
 // Activations of up to n_rows rows; the engine allocates them once, for the widest step.
 struct Activations {
   backend::RowsView x;          // [n_rows, d_model]
-  backend::RowsView qkv;        // [n_rows, q_cols + 2 kv_cols]
-  backend::RowsView attention;  // [n_rows, q_cols]
+  backend::RowsView qkv;        // [n_rows, the most columns that a layer projects x to]
+  backend::RowsView attention;  // [n_rows, the most that its attention or DeltaNet gives]
   backend::ExpertInputView expert_input;
   backend::RoutingView routing;
   backend::RowsView logits;  // [rows computed at a time, n_vocab]
@@ -27,6 +27,7 @@ struct Step {
   backend::StepView rows;
   std::span<const backend::KvLayerView> kv;  // by layer
   Activations s;
+  std::span<const backend::StateLayerView> state = {};  // by layer; read where it is recurrent
 };
 
 }  // namespace sluice::model

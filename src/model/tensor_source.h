@@ -46,7 +46,11 @@ class TensorSource {
   // A matrix or a stack of them, of any type sluice computes with; empty where it is absent.
   virtual backend::WeightView matrix(const TensorRequest& request) = 0;
 
-  // A vector as plain f32; null where it is absent.
+  // A matrix of one row of zeros, as F32, which no file holds.
+  virtual backend::WeightView zero_row(int64_t n_cols) = 0;
+
+  // A vector, or a few rows that no input is multiplied with, as plain f32; null where it is
+  // absent.
   virtual const float* vector(const TensorRequest& request) = 0;
 };
 

@@ -28,7 +28,10 @@ Layer bind_layer(LayerBinder& bind) {
 
 }  // namespace
 
-const Architecture kOlmoe{"olmoe", read_config, bind_layer, forward_attention_moe,
-                          "feed_forward_length"};
+const Architecture kOlmoe{.name = "olmoe",
+                          .read_config = read_config,
+                          .bind_layer = bind_layer,
+                          .forward_layer = forward_attention_moe,
+                          .expert_width_key = "feed_forward_length"};
 
 }  // namespace sluice::model

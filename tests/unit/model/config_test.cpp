@@ -42,7 +42,7 @@ Config read(const gguf::Metadata& m) {
 }
 
 TEST(Config, ReadsTheKeysAndFillsInTheDefaults) {
-  for (const char* architecture : kArchitectures) {
+  for (const char* architecture : kAttending) {
     const Config c = read(sound(architecture));
     EXPECT_EQ(c.architecture, architecture);
     EXPECT_EQ(c.name, "small");
@@ -188,7 +188,7 @@ TEST(Config, RefusesWhatMakesNoModel) {
 }
 
 TEST(Config, NamesAMissingKey) {
-  for (const char* architecture : kArchitectures) {
+  for (const char* architecture : kAttending) {
     for (const char* key :
          {"block_count", "context_length", "embedding_length", "feed_forward_length",
           "attention.head_count", "attention.layer_norm_rms_epsilon", "expert_used_count"}) {
@@ -203,11 +203,39 @@ TEST(Config, NamesAMissingKey) {
   }
 }
 
-TEST(Config, CallsADenseModelDense) {
-  const auto dense = without(sound("llama"), "llama.expert_count");
-  const std::string text = error_of(Errc::unsupported_model, [&] { read(dense); });
-  expect_contains(text, "m.gguf: a dense model");
-  expect_contains(text, "llama.expert_count");
+TEST(Config, ADenseModelIsRefusedWhereTheArchitectureHasExperts) {
+  for (const char* architecture : {"qwen3moe", "qwen2moe", "olmoe", "qwen35moe", "qwen3next"}) {
+    const auto key = cat(architecture, ".expert_count");
+    gguf::Metadata zero = sound(architecture);
+    zero.set(key, uint32_t{0});
+    for (const gguf::Metadata& dense : {without(sound(architecture), key), zero}) {
+      const std::string text = error_of(Errc::unsupported_model, [&] { read(dense); });
+      expect_contains(text, "m.gguf: a dense model");
+      expect_contains(text, key);
+    }
+  }
+}
+
+TEST(Config, ADenseNetworkIsOneExpertThatEveryTokenUses) {
+  gguf::Metadata zero = sound("qwen3");
+  zero.set("qwen3.expert_count", uint32_t{0});
+  for (const gguf::Metadata& dense : {without(sound("qwen3"), "qwen3.expert_count"), zero,
+                                      without(sound("llama"), "llama.expert_count")}) {
+    const Config c = read(dense);
+    EXPECT_TRUE(c.is_dense);
+    EXPECT_EQ(c.n_experts, 1);
+    EXPECT_EQ(c.n_experts_used, 1);
+    EXPECT_EQ(c.d_ff, dense.get_int(cat(c.architecture, ".feed_forward_length")));
+    EXPECT_EQ(c.d_ff_shared, 0);
+  }
+  EXPECT_FALSE(read(sound("llama")).is_dense);
+}
+
+TEST(Config, ExpertsAreRefusedWhereTheArchitectureIsDense) {
+  const gguf::Metadata m = sound("qwen3");
+  const std::string text = error_of(Errc::unsupported_model, [&] { read(m); });
+  expect_contains(text, "qwen3.expert_count is 8");
+  expect_contains(text, "expected a dense model");
 }
 
 TEST(Config, AnUnknownArchitectureIsAnsweredWithTheKnownOnes) {

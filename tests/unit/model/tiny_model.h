@@ -15,7 +15,13 @@ namespace sluice::model::test {
 using gguf::test::read_file;
 using gguf::test::TempDir;
 
-constexpr const char* kArchitectures[] = {"qwen3moe", "qwen2moe", "olmoe", "llama"};
+constexpr const char* kArchitectures[] = {"qwen3moe",  "qwen2moe",  "olmoe", "llama",
+                                          "qwen35moe", "qwen3next", "qwen3", "qwen35"};
+// Those that attend in every layer.
+constexpr const char* kAttending[] = {"qwen3moe", "qwen2moe", "olmoe", "llama"};
+constexpr const char* kHybrids[] = {"qwen35moe", "qwen3next"};
+// With one network in the experts' place.
+constexpr const char* kDense[] = {"qwen3", "qwen35"};
 
 // Two layers, wide enough for the mix's blocks. Weights are large enough that attention and router
 // have clear preferences (scores of about 2), so that a wrong input to either shows.
@@ -38,6 +44,17 @@ inline model_file::SynthOptions tiny_options(const std::string& architecture,
   c.d_ff = wide ? 256 : 96;
   c.d_ff_shared = architecture == "qwen2moe" ? (wide ? 512 : 64) : 0;
   c.norm_eps = 1e-6f;
+  const Architecture* const a = find_architecture(architecture);
+  c.is_dense = a && a->networks == Networks::dense;
+  if (a && a->is_hybrid) {
+    c.n_layers = 3;
+    o.attention_interval = 2;
+    c.d_ff_shared = wide ? 256 : 32;
+    c.rope.n_rot = 16;
+    if (a->has_rope_sections) c.rope.sections = {3, 3, 2, 0};
+    c.delta_net = {.n_taps = 4, .n_key_heads = 2, .n_value_heads = 4, .head_dim = wide ? 64 : 16};
+  }
+  if (c.is_dense) c.n_experts = c.n_experts_used = 1, c.d_ff_shared = 0;
   o.std = 2.0f / std::sqrt(static_cast<float>(c.d_model));
   o.seed = seed;
   return o;
