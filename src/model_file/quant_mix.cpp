@@ -81,6 +81,12 @@ Type with_smaller_blocks(Type type) {
 
 }  // namespace
 
+std::vector<std::string_view> QuantMix::names() {
+  std::vector<std::string_view> names;
+  for (const NamedMix& m : kMixes) names.push_back(m.name);
+  return names;
+}
+
 QuantMix QuantMix::parse(std::string_view name) {
   std::string upper(name);
   std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });

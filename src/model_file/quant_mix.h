@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "quant/type.h"
 
@@ -21,6 +22,9 @@ class QuantMix {
  public:
   // A type's name, or Q4_K_M or Q5_K_M, in any case. Throws Errc::bad_request with the known names.
   static QuantMix parse(std::string_view name);
+
+  // All names that parse() takes, in the order of the table.
+  static std::vector<std::string_view> names();
 
   // shape: fastest dimension first. Vectors and routers stay F32; rows that the wanted type's
   // blocks do not divide get the usual smaller-block substitute.

@@ -25,6 +25,7 @@ class Recorder final : public model::TensorSource {
     requests_.push_back(request);
     return {.n_cols = request.shape[0], .n_rows = request.shape[1]};
   }
+  backend::WeightView zero_row(int64_t n_cols) override { return {.n_cols = n_cols, .n_rows = 1}; }
   const float* vector(const model::TensorRequest& request) override {
     requests_.push_back(request);
     return nullptr;

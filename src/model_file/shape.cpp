@@ -76,6 +76,7 @@ class ShapeReader {
   // By name, and of experts' stacks by stem as well.
   std::unordered_map<std::string, Role> roles_;
   std::vector<int64_t> mixed_cols_;  // by block: what attention or recurrence hands on
+  uint64_t widest_out_ = 0;
   std::vector<std::vector<const TensorInfo*>> blocks_;
   std::vector<const TensorInfo*> others_;
   ModelShape shape_;
@@ -108,6 +109,7 @@ void ShapeReader::bind() {
 void ShapeReader::sort_tensors() {
   blocks_.resize(config_.memory.size());
   for (const TensorInfo& tensor : tensors_) {
+    if (architecture_.may_have_vision && model::is_vision_tensor(tensor.name)) continue;
     const std::optional<int> block = block_of(tensor.name);
     if (!block) {
       others_.push_back(&tensor);
@@ -138,8 +140,9 @@ LayerShape ShapeReader::read_block(size_t i) {
                    .k_head_dim = memory.k_head_dim,
                    .v_head_dim = memory.v_head_dim,
                    .window = memory.window,
-                   .state_bytes = memory.state_bytes};
-  uint64_t row = static_cast<uint64_t>(mixed_cols_[i]);
+                   .state_bytes = memory.state_bytes,
+                   .update_bytes = memory.update_bytes};
+  uint64_t row = 0;  // what its matrices put out
   const auto n_experts = static_cast<uint64_t>(config_.n_experts);
   uint64_t expert_bytes = 0, expert_elems = 0;
   for (const TensorInfo* tensor : blocks_[i]) {
@@ -156,7 +159,15 @@ LayerShape ShapeReader::read_block(size_t i) {
     if (role == Role::shared) layer.shared_bytes += held_bytes(*tensor);
     row += n_rows(*tensor);
   }
-  shape_.widest_row = std::max(shape_.widest_row, row);
+  if (config_.is_dense) {  // the router's zeros, which no file holds
+    const auto d_model = static_cast<uint64_t>(config_.d_model);
+    layer.trunk_bytes += round_up(sizeof(float) * d_model, policy::kTensorAlignment);
+    layer.trunk_elems += d_model;
+    ++row;
+  }
+  widest_out_ = std::max(widest_out_, row);
+  shape_.mixed_cols = std::max(shape_.mixed_cols, static_cast<uint64_t>(mixed_cols_[i]));
+  shape_.widest_row = widest_out_ + shape_.mixed_cols;  // layers share the memory of either
   if (expert_bytes > 0) layer.n_experts = config_.n_experts;
   layer.expert_bytes = expert_bytes;
   layer.expert_elems = expert_elems / n_experts;
@@ -188,7 +199,8 @@ ModelShape ShapeReader::read() {
             .n_rot = config_.rope.n_rot / 2 * 2,
             .n_vocab = config_.n_vocab,
             .n_ctx_train = config_.n_ctx_train,
-            .n_experts_used = config_.n_experts_used};
+            .n_experts_used = config_.n_experts_used,
+            .is_dense = config_.is_dense};
   bind();
   sort_tensors();
   read_ends();

@@ -29,21 +29,43 @@ void set_shape_keys(gguf::Metadata& out, const Architecture& architecture, const
   const auto set_float = [&](std::string_view name, float value) {
     out.set(cat(c.architecture, ".", name), value);
   };
-  set_int("block_count", c.n_layers);
+  set_int("block_count", c.n_layers + c.n_mtp_blocks);
   set_int("context_length", c.n_ctx_train);
   set_int("embedding_length", c.d_model);
   set_int("attention.head_count", c.n_heads);
   set_int("attention.head_count_kv", c.n_kv_heads);
   set_int("attention.key_length", c.head_dim);
   set_int("attention.value_length", c.head_dim);
-  set_int("rope.dimension_count", c.head_dim);
+  set_int("rope.dimension_count", c.rope.n_rot > 0 ? c.rope.n_rot : c.head_dim);
   set_float("rope.freq_base", c.rope.base);
   set_float("attention.layer_norm_rms_epsilon", c.norm_eps);
-  set_int("expert_count", c.n_experts);
-  set_int("expert_used_count", c.n_experts_used);
   set_int("feed_forward_length", c.d_ff);
-  set_int(architecture.expert_width_key, c.d_ff);
-  if (c.d_ff_shared > 0) set_int("expert_shared_feed_forward_length", c.d_ff_shared);
+  if (!c.is_dense) {
+    set_int("expert_count", c.n_experts);
+    set_int("expert_used_count", c.n_experts_used);
+    set_int(architecture.expert_width_key, c.d_ff);
+    if (c.d_ff_shared > 0) set_int("expert_shared_feed_forward_length", c.d_ff_shared);
+  }
+  if (c.n_mtp_blocks > 0) set_int("nextn_predict_layers", c.n_mtp_blocks);
+}
+
+void set_hybrid_keys(gguf::Metadata& out, const SynthOptions& o) {
+  const model::Config& c = o.config;
+  const model::DeltaNetConfig& d = c.delta_net;
+  if (d.n_taps == 0) return;
+  const auto set_int = [&](std::string_view name, int64_t value) {
+    out.set(cat(c.architecture, ".", name), static_cast<uint32_t>(value));
+  };
+  set_int("full_attention_interval", o.attention_interval);
+  set_int("ssm.conv_kernel", d.n_taps);
+  set_int("ssm.state_size", d.head_dim);
+  set_int("ssm.group_count", d.n_key_heads);
+  set_int("ssm.time_step_rank", d.n_value_heads);
+  set_int("ssm.inner_size", d.value_cols());
+  const auto& sections = c.rope.sections;
+  if (sections == decltype(c.rope.sections){}) return;
+  out.set(cat(c.architecture, ".rope.dimension_sections"),
+          std::vector<int32_t>(sections.begin(), sections.end()));
 }
 
 // ChatML, in the special tokens of the byte vocabulary.
@@ -70,17 +92,26 @@ void set_metadata(gguf::Metadata& out, const Architecture& architecture, const S
   out.set("general.file_type", o.mix.file_type());
   out.set("general.quantization_version", uint32_t{2});
   set_shape_keys(out, architecture, c);
+  set_hybrid_keys(out, o);
   set_tokenizer_keys(out, c.n_vocab);
 }
 
-// Norms near one, so that they are neither neutral nor harmful; all else around zero.
+// Norms near one, so that they are neither neutral nor harmful; decays of recurrent layers below
+// zero, from slow to fast; all else around zero.
 void fill_vector(const TensorRequest& request, const SynthOptions& o, std::span<float> out) {
   const uint64_t seed = seed_of(request.name, o.seed);
   const bool is_norm = request.name.find("norm") != std::string::npos;
+  const bool is_decay = request.name.ends_with(".ssm_a");
   for (size_t i = 0; i < out.size(); ++i) {
     const float u = random_signed(random_bits(seed, i));
-    out[i] = is_norm ? 1.0f + 0.2f * u : o.std * 1.7320508f * u;
+    out[i] = is_norm ? 1.0f + 0.2f * u : is_decay ? 0.5f * u - 0.52f : o.std * 1.7320508f * u;
   }
+}
+
+// Taps are multiplied with one channel alone: small ones would leave next to nothing of it.
+float std_of(const std::string& tensor, const SynthOptions& o) {
+  constexpr float kTaps = 0.5f;
+  return tensor.find("ssm_conv1d") != std::string::npos ? kTaps : o.std;
 }
 
 // One tensor after another, in pieces that all threads fill together.
@@ -110,7 +141,7 @@ class RandomTensors {
       piece_.resize(static_cast<size_t>(n) * block_bytes);
       pool_.parallel_for(n, kGrain, [&](int64_t begin, int64_t end, int) {
         quant::random_row_blocks(type, seed, static_cast<uint64_t>(first + begin), end - begin,
-                                 options_.std,
+                                 std_of(info.name, options_),
                                  piece_.data() + static_cast<uint64_t>(begin) * block_bytes);
       });
       writer_.write(piece_);
@@ -149,7 +180,11 @@ void write_synthetic_model(const std::string& path, const SynthOptions& options,
   // What is written must read back: the same checks hold for a synthetic model as for any other.
   const model::Config config = architecture->read_config(model::ConfigReader(writer.metadata()));
 
-  Recorder recorder;
+  Recorder recorder([&](const std::string& name) {
+    return std::ranges::any_of(options.forms, [&](const std::string& form) {
+      return name.ends_with(cat(".", form, ".weight"));
+    });
+  });
   bind_all(*architecture, config, {}, recorder);
   std::vector<TensorRequest> requests(recorder.requests().begin(), recorder.requests().end());
   std::erase_if(requests, [](const TensorRequest& r) { return r.presence == Presence::rare; });

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "model/config.h"
@@ -16,8 +17,10 @@ namespace sluice::model_file {
 struct SynthOptions {
   model::Config config;
   QuantMix mix;
-  float std = 0.02f;  // of every matrix
-  uint64_t seed = 0;  // tensors are drawn from it and their own name
+  int attention_interval = 4;      // of hybrids: every so many layers one attends
+  std::vector<std::string> forms;  // tensors of a rarer form that the file shall have: ssm_in, ...
+  float std = 0.02f;               // of every matrix
+  uint64_t seed = 0;               // tensors are drawn from it and their own name
 };
 
 // The same options give the same bytes. A shape that makes no model is refused as the reader of

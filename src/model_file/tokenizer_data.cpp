@@ -35,6 +35,12 @@ class Reader {
     return static_cast<TokenId>(value);
   }
 
+  // Older files have it under another name.
+  std::optional<TokenId> id_if_sane(std::string_view name, std::string_view older) const {
+    const std::optional<TokenId> id = id_if_sane(name);
+    return id ? id : id_if_sane(older);
+  }
+
   std::optional<bool> flag(std::string_view name) const {
     if (!metadata_.contains(key(name))) return std::nullopt;
     return metadata_.get_bool(key(name));
@@ -83,9 +89,9 @@ text::SpecialIds read_ids(const Reader& in) {
       .eom = in.id("eom_token_id"),
       .unknown = in.id_if_sane("unknown_token_id"),
       .padding = in.id_if_sane("padding_token_id"),
-      .fim_prefix = in.id_if_sane("fim_pre_token_id"),
-      .fim_suffix = in.id_if_sane("fim_suf_token_id"),
-      .fim_middle = in.id_if_sane("fim_mid_token_id"),
+      .fim_prefix = in.id_if_sane("fim_pre_token_id", "prefix_token_id"),
+      .fim_suffix = in.id_if_sane("fim_suf_token_id", "suffix_token_id"),
+      .fim_middle = in.id_if_sane("fim_mid_token_id", "middle_token_id"),
       .fim_pad = in.id_if_sane("fim_pad_token_id"),
       .fim_repo = in.id_if_sane("fim_rep_token_id"),
       .fim_separator = in.id_if_sane("fim_sep_token_id"),

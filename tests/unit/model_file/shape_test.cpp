@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/expert_slot.h"
 #include "unit/model/tiny_model.h"
 #include "unit/model_file/shape_models.h"
 
@@ -203,6 +204,8 @@ TEST(Shape, OfQwen3NextWithMergedGateAndUp) {
   EXPECT_EQ(s.layers[0].state_bytes, 2'195'456u);  // 3 x 8192 x 4 and 32 x 128 x 128 x 4
   EXPECT_FALSE(s.layers[0].attends());
   EXPECT_EQ(s.layers[3].state_bytes, 0u);
+  EXPECT_EQ(s.layers[0].update_bytes, 4u * (8192 + 2048 + 4096 + 32));  // inputs, k, entered, decay
+  EXPECT_EQ(s.layers[3].update_bytes, 0u);
   EXPECT_EQ(s.layers[3].n_kv_heads, 2);
 }
 
@@ -327,10 +330,36 @@ TEST(Shape, OfAFileIsThatOfItsDirectory) {
       const bool in_place = t.name == "token_embd.weight" && !s.tied;
       in_file += in_place ? t.n_bytes : round_up(t.n_bytes, policy::kTensorAlignment);
     }
+    if (s.is_dense) {  // the routers' zeros, which no file holds
+      in_file += s.layers.size() * round_up(sizeof(float) * static_cast<uint64_t>(s.d_model),
+                                            policy::kTensorAlignment);
+    }
     EXPECT_EQ(trunk_bytes(s) + s.expert_bytes() + s.output_bytes + (s.tied ? 0 : s.embedding_bytes),
               in_file)
         << architecture;
     EXPECT_EQ(s.architecture, architecture);
+  }
+}
+
+TEST(Shape, OfADenseModelIsOneExpertALayer) {
+  const TempDir dir;
+  for (const char* architecture : kDense) {
+    const std::string path = dir / "m.gguf";
+    write_tiny(path, architecture, "Q8_0");
+    const gguf::ModelFile file = gguf::ModelFile::open(path);
+    const ModelShape s = read_shape(file);
+    EXPECT_TRUE(s.is_dense);
+    EXPECT_EQ(s.n_experts_used, 1);
+    for (size_t i = 0; i < s.layers.size(); ++i) {
+      uint64_t n_bytes = 0;
+      for (const char* name : {"ffn_gate", "ffn_up", "ffn_down"}) {
+        n_bytes += slot_part_bytes(file.find(cat("blk.", i, ".", name, ".weight"))->n_bytes);
+      }
+      EXPECT_EQ(s.layers[i].n_experts, 1);
+      EXPECT_EQ(s.layers[i].expert_bytes, n_bytes);
+      EXPECT_EQ(s.layers[i].expert_elems, 3u * 64 * 96);
+      EXPECT_EQ(s.layers[i].shared_bytes, 0u);
+    }
   }
 }
 

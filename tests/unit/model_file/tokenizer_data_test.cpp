@@ -189,5 +189,18 @@ TEST(TokenizerData, ReadyToUseItEncodes) {
   EXPECT_TRUE(t.is_end_of_generation(3));
 }
 
+TEST(TokenizerData, TakesTheOlderNamesOfFillTokensWhereThereAreNoNewOnes) {
+  gguf::Metadata m = small_metadata();
+  m.set("tokenizer.ggml.prefix_token_id", uint32_t{0});
+  m.set("tokenizer.ggml.suffix_token_id", uint32_t{1});
+  m.set("tokenizer.ggml.middle_token_id", uint32_t{2});
+  const text::SpecialIds older = read_tokenizer_data(m).ids;
+  EXPECT_EQ(older.fim_prefix, 0);
+  EXPECT_EQ(older.fim_suffix, 1);
+  EXPECT_EQ(older.fim_middle, 2);
+  m.set("tokenizer.ggml.fim_pre_token_id", uint32_t{3});
+  EXPECT_EQ(read_tokenizer_data(m).ids.fim_prefix, 3);
+}
+
 }  // namespace
 }  // namespace sluice::model_file
