@@ -7,6 +7,8 @@
 #include "backend/cpu/kv_rows.h"
 #include "backend/cpu/rms_norm.h"
 #include "backend/kv_rotation.h"
+#include "base/check.h"
+#include "quant/swiglu.h"
 
 namespace sluice::backend::cpu {
 namespace {
@@ -18,12 +20,31 @@ constexpr int kTileQueries = 64;
 // Tiles for each thread, at least, so that none waits long for the last.
 constexpr int64_t kTilesPerThread = 4;
 
-void normalise_heads(HeadNorm kind, const NormView& norm, int n_heads, int head_dim, float* heads) {
-  const auto dim = static_cast<size_t>(head_dim);
+struct Heads {
+  float* data;
+  int n;
+  int dim;
+  int64_t stride;
+
+  float* at(int h) const { return data + h * stride; }
+};
+
+void normalise_heads(HeadNorm kind, const NormView& norm, const Heads& heads) {
+  const auto dim = static_cast<size_t>(heads.dim);
   if (kind == HeadNorm::whole) {
-    rms_norm({heads, dim * static_cast<size_t>(n_heads)}, norm, heads);
+    CHECK(heads.stride == heads.dim);
+    rms_norm({heads.data, dim * static_cast<size_t>(heads.n)}, norm, heads.data);
   } else if (kind == HeadNorm::per_head) {
-    for (int h = 0; h < n_heads; ++h) rms_norm({heads + h * dim, dim}, norm, heads + h * dim);
+    for (int h = 0; h < heads.n; ++h) rms_norm({heads.at(h), dim}, norm, heads.at(h));
+  }
+}
+
+// out = out * sigmoid(gate), of one row.
+void gate_heads(const AttentionView& attention, const float* q, float* out) {
+  const int dim = attention.head_dim;
+  for (int h = 0; h < attention.n_heads; ++h) {
+    const float* const gate = q + h * attention.q_stride() + dim;
+    for (int i = 0; i < dim; ++i) out[h * dim + i] *= quant::sigmoid(gate[i]);
   }
 }
 
@@ -33,14 +54,18 @@ void Attend::append(const AttendCall& call, int64_t row) const {
   const auto& [qkv, attention, step, kv, out] = call;
   const int dim = attention.head_dim;
   float* q = qkv.row(row);
-  float* k = q + attention.q_cols();
+  float* k = q + attention.gated_q_cols();
   const float* v = k + attention.kv_cols();
 
-  normalise_heads(attention.head_norm, attention.q_norm, attention.n_heads, dim, q);
-  normalise_heads(attention.head_norm, attention.k_norm, attention.n_kv_heads, dim, k);
-  for (int h = 0; h < attention.n_heads + attention.n_kv_heads; ++h) {  // k stands behind q
-    rope_turn(attention.rope.pairing, call.angles(row), q + h * dim);
-    if (rotates_keys(kv.k_type)) rotate_head({q + h * dim, static_cast<size_t>(dim)});
+  const Heads queries{q, attention.n_heads, dim, attention.q_stride()};
+  const Heads keys{k, attention.n_kv_heads, dim, dim};
+  normalise_heads(attention.head_norm, attention.q_norm, queries);
+  normalise_heads(attention.head_norm, attention.k_norm, keys);
+  for (const Heads& heads : {queries, keys}) {
+    for (int h = 0; h < heads.n; ++h) {
+      rope_turn(attention.rope.pairing, call.angles(row), heads.at(h));
+      if (rotates_keys(kv.k_type)) rotate_head({heads.at(h), static_cast<size_t>(dim)});
+    }
   }
   const int32_t position = call.position(row);
   const int64_t page =
@@ -115,6 +140,10 @@ void Attend::run(RowsView qkv, const AttentionView& attention, const StepView& s
   divide_into_tiles(call);
   const bool too_few = std::ssize(tiles_) < kTilesPerThread * pool_.n_threads();
   too_few ? attend_parts(call) : attend_tiles(call);
+  if (!attention.is_gated) return;
+  pool_.parallel_for(*step.n_live, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) gate_heads(attention, qkv.row(r), out.row(r));
+  });
 }
 
 }  // namespace sluice::backend::cpu

@@ -72,7 +72,7 @@ void TileWorker::load_queries(const AttendCall& call, const Tile& tile) {
   grow(factors_, static_cast<size_t>(n_queries));
   grow(n_seen_, static_cast<size_t>(n_queries));
   for (int q = 0; q < n_queries; ++q) {
-    const int64_t column = int64_t{tile.kv_head * group + q % group} * dim;
+    const int64_t column = (tile.kv_head * group + q % group) * call.attention.q_stride();
     std::copy_n(call.qkv.row(tile.first_row + q / group) + column, dim,
                 queries_.data()->values + q * stride);
   }

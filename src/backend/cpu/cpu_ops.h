@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backend/cpu/attend.h"
+#include "backend/cpu/delta_net.h"
 #include "backend/cpu/experts.h"
 #include "backend/cpu/kernels/kernels.h"
 #include "backend/cpu/matmul.h"
@@ -16,7 +17,11 @@ namespace cpu {
 class CpuOps final : public Ops {
  public:
   CpuOps(ThreadPool& pool, const Kernels& kernels)
-      : pool_(pool), matmul_(pool, kernels), attend_(pool), experts_(pool, kernels) {}
+      : pool_(pool),
+        matmul_(pool, kernels),
+        attend_(pool),
+        delta_net_(pool),
+        experts_(pool, kernels) {}
 
   Buffer allocate(uint64_t n_bytes) override;
   void embed(const WeightView& table, const StepView& step, RowsView x) override;
@@ -26,6 +31,12 @@ class CpuOps final : public Ops {
               const KvLayerView& kv, RowsView out) override {
     attend_.run(qkv, attention, step, kv, out);
   }
+  void delta_net(ConstRowsView in, const DeltaNetView& net, const StepView& step,
+                 const StateLayerView& state, RowsView out) override {
+    delta_net_.run(in, net, step, state, out);
+  }
+  void delta_replay(const DeltaNetView& net, const StateLayerView& state,
+                    const StateReplay& replay) override;
   void project_add(ConstRowsView in, const Projection& projection, RowsView x) override;
   void route(ConstRowsView x, const NormView& norm, const RouterView& router,
              const ExpertInputView& a, const RoutingView& routing) override;
@@ -44,6 +55,7 @@ class CpuOps final : public Ops {
   ThreadPool& pool_;
   Matmul matmul_;
   Attend attend_;
+  DeltaNet delta_net_;
   Experts experts_;
   Scratch<float> normed_;
   Scratch<float> scores_;

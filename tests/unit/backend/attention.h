@@ -53,7 +53,7 @@ struct Attention {
 
   // A sequence's rows of [q, k, v].
   Rows random_qkv(int64_t n_rows, uint64_t seed) const {
-    return Rows::random(n_rows, view.q_cols() + 2 * view.kv_cols(), seed);
+    return Rows::random(n_rows, view.qkv_cols(), seed);
   }
 
   AttentionShape shape;
