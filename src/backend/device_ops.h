@@ -6,7 +6,9 @@
 
 #include "backend/device.h"
 #include "backend/ops.h"
+#include "base/error.h"
 #include "base/routed_expert.h"
+#include "base/step_memory.h"
 
 namespace sluice::backend {
 
@@ -22,10 +24,24 @@ constexpr uint64_t staged_key(uint32_t step, LayerId layer, int32_t expert) {
          static_cast<uint16_t>(expert);
 }
 
+// Room for copies of what the device reads over the link, so that an expert that is to stay need
+// not cross it again. A step takes the places in turn; when all are taken, the rest leaves no copy.
+struct LandingView {
+  std::byte* data = nullptr;  // null: there is no room
+  uint64_t place_bytes = 0;   // from one place to the next
+  int32_t n_places = 0;
+  int32_t* n_taken = nullptr;  // [2] of the device's memory: before this layer of the step, and
+                               // behind it
+  uint64_t* landed = nullptr;  // [n_places]: what is there, staged_key(); the host sees it too
+};
+
 // What comes and goes in the table by which a step finds experts, in the memory of the device.
 struct TableChange {
   int64_t entry = 0;
-  const std::byte* slot = nullptr;  // null: the expert goes
+  std::byte* slot = nullptr;  // null: the expert goes
+  const std::byte* from =
+      nullptr;           // where its bytes are, in the device's memory; null: in the slot
+  uint64_t n_bytes = 0;  // a multiple of 16
 };
 struct TableChangesView {
   const int32_t* n = nullptr;  // [1]
@@ -64,6 +80,7 @@ struct LookupView {
   const std::byte* host = nullptr;    // the layer's slots in the host's memory, as the device finds
                                       // them (ExpertsView::slots); null: it cannot read them
   const float* link_share = nullptr;  // of the misses, what it reads there (base/miss_split.h)
+  LandingView landing;
   LayerLogView log;  // null: nobody wants to know, and all experts are in the table
 };
 
@@ -103,6 +120,9 @@ struct SortView {
 // they point to outlives the work.
 class DeviceOps : public Ops {
  public:
+  // At the start: takes all the memory that steps up to this size need, of what it was given.
+  virtual void reserve(const OpsSize&) {}
+
   // At the head of a step.
   virtual void change_table(const TableChangesView& changes) = 0;
 
@@ -111,6 +131,8 @@ class DeviceOps : public Ops {
   virtual void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
                        const RouterView& router, const RoutingView& prediction) = 0;
 
+  // How many rows it can find, compute and add at once.
+  virtual int64_t most_found_rows() const = 0;
   // Finds what the rows chose: in the table, among what was staged, in the host's memory; and asks
   // the host for the rest, through the mailbox.
   virtual void find_experts(const ExpertsView& experts, const LookupView& lookup,

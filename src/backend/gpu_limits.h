@@ -5,6 +5,7 @@
 namespace sluice::backend {
 
 constexpr int kGpuMostHeads = 256;
+constexpr int kGpuMostStateDim = 128;  // of a recurrent layer's heads
 constexpr int kGpuMostExperts = 1024;  // of a layer
 constexpr int kGpuMostUsed = 16;       // of them, by a row
 constexpr int kGpuMostRows = 16;       // of a step

@@ -27,11 +27,26 @@ class Ops {
   virtual void project_in(ConstRowsView x, const NormView& norm,
                           std::span<const Projection> projections, RowsView out) = 0;
 
-  // qkv: [n_rows, q_cols + 2 kv_cols], as project_in left it; q and k are overwritten. Normalises
-  // and turns q and k, appends k and v to the cache, then attends to every earlier position of the
-  // row's sequence: out[r] = softmax(q k^T / sqrt(head_dim)) v. out: [n_rows, q_cols].
+  // qkv: [n_rows, qkv_cols], as project_in left it; q and k are overwritten. Normalises and turns q
+  // and k, appends k and v to the cache, then attends to every earlier position of the row's
+  // sequence: out[r] = softmax(q k^T / sqrt(head_dim)) v, times sigmoid(gate) where the output is
+  // gated. out: [n_rows, q_cols].
   virtual void attend(RowsView qkv, const AttentionView& attention, const StepView& step,
                       const KvLayerView& kv, RowsView out) = 0;
+
+  // A gated DeltaNet in attention's place. in: [n_rows, in_cols], as project_in left it. For the
+  // rows of a sequence in order, u being its q k v, with the state S that the row before left:
+  //   q k v = SiLU(sum_i conv_i u_{t - n_taps + 1 + i});  q and k of every head at length 1
+  //   d = exp(decay softplus(a + time_bias));  S = d S + k (x) sigmoid(b) (v - d S^T k)
+  //   out[r] = norm(S^T q / sqrt(head_dim)) SiLU(z), for every value head. out: [n_rows,
+  //   value_cols]
+  virtual void delta_net(ConstRowsView in, const DeltaNetView& net, const StepView& step,
+                         const StateLayerView& state, RowsView out) = 0;
+
+  // A state that delta_net left behind earlier tokens, once more, out of their updates: the same
+  // bits.
+  virtual void delta_replay(const DeltaNetView& net, const StateLayerView& state,
+                            const StateReplay& replay) = 0;
 
   // x[r] += W in[r] + bias.
   virtual void project_add(ConstRowsView in, const Projection& projection, RowsView x) = 0;

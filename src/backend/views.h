@@ -16,7 +16,8 @@ namespace sluice::backend {
 
 // A weight [n_cols, n_rows, n_mats] in the file's order: n_mats matrices back to back, each of
 // n_rows rows of n_cols values; y[n] = sum_k W[n][k] x[k]. Where rows are woven into stripes, only
-// whole stripes have an address. Absent when data is null.
+// whole stripes have an address. Matrices of a weight that is part of a larger one stand further
+// apart. Absent when data is null.
 struct WeightView {
   quant::Type type = quant::Type::f32;
   const std::byte* data = nullptr;
@@ -24,16 +25,25 @@ struct WeightView {
   int64_t n_rows = 0;
   int64_t n_mats = 1;
   quant::Layout layout = quant::Layout::rows;
+  int64_t rows_apart = 0;  // from one matrix to the next; 0: n_rows
 
   explicit operator bool() const { return data != nullptr; }
   uint64_t row_bytes() const { return quant::row_bytes(type, n_cols); }
   uint64_t matrix_bytes() const { return static_cast<uint64_t>(n_rows) * row_bytes(); }
   const std::byte* row(int64_t r) const { return data + static_cast<uint64_t>(r) * row_bytes(); }
 
+  int64_t matrix_rows_apart() const { return rows_apart > 0 ? rows_apart : n_rows; }
+
   // One matrix, or some rows, of this weight.
-  WeightView matrix(int64_t m) const { return {type, row(m * n_rows), n_cols, n_rows, 1, layout}; }
+  WeightView matrix(int64_t m) const {
+    return {type, row(m * matrix_rows_apart()), n_cols, n_rows, 1, layout};
+  }
   WeightView rows(int64_t first, int64_t count) const {
     return {type, row(first), n_cols, count, 1, layout};
+  }
+  // Some rows of each of its matrices.
+  WeightView rows_of_each(int64_t first, int64_t count) const {
+    return {type, data ? row(first) : nullptr, n_cols, count, n_mats, layout, matrix_rows_apart()};
   }
 };
 
@@ -83,10 +93,12 @@ struct RopeView {
 // RMSNorm of q and k before rope: none, over each head [head_dim], or over all heads at once.
 enum class HeadNorm { none, per_head, whole };
 
+// Where the output is gated, a head's query is followed by its gate: [n_heads, 2, head_dim].
 struct AttentionView {
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
+  bool is_gated = false;
   HeadNorm head_norm = HeadNorm::none;
   NormView q_norm;
   NormView k_norm;
@@ -94,6 +106,95 @@ struct AttentionView {
 
   int64_t q_cols() const { return int64_t{n_heads} * head_dim; }
   int64_t kv_cols() const { return int64_t{n_kv_heads} * head_dim; }
+  // From one query to the next, and the columns of all of them with their gates.
+  int64_t q_stride() const { return is_gated ? 2 * int64_t{head_dim} : head_dim; }
+  int64_t gated_q_cols() const { return n_heads * q_stride(); }
+  int64_t qkv_cols() const { return gated_q_cols() + 2 * kv_cols(); }
+};
+
+// Which key head a value head reads: neighbours share one (h / (Hv / Hk)), or those of equal
+// remainder do (h % Hk).
+enum class KeyHeads { by_neighbours, by_remainder };
+// How the columns of b and a stand: all b, then all a; or for each key head the b of its value
+// heads, then their a.
+enum class GateColumns { apart, by_key_head };
+
+// A gated DeltaNet (Ops::delta_net). conv: [conv_cols, n_taps], the oldest tap first.
+struct DeltaNetView {
+  int n_taps = 0;
+  int n_key_heads = 0;
+  int n_value_heads = 0;
+  int head_dim = 0;
+  KeyHeads key_heads = KeyHeads::by_neighbours;
+  GateColumns gate_columns = GateColumns::apart;
+  const float* conv = nullptr;
+  const float* decay = nullptr;      // [n_value_heads], at most 0
+  const float* time_bias = nullptr;  // [n_value_heads]
+  NormView norm;  // of a value head's output; its eps also of the lengths of q, k
+
+  explicit operator bool() const { return conv != nullptr; }
+  int n_sharing() const { return n_value_heads / n_key_heads; }
+  int key_head(int h) const {
+    return key_heads == KeyHeads::by_neighbours ? h / n_sharing() : h % n_key_heads;
+  }
+  int64_t key_cols() const { return int64_t{n_key_heads} * head_dim; }
+  int64_t value_cols() const { return int64_t{n_value_heads} * head_dim; }
+  int64_t conv_cols() const { return 2 * key_cols() + value_cols(); }
+  // Of project_in's result: q k v (conv_cols), z (value_cols), b and a.
+  int64_t in_cols() const { return conv_cols() + value_cols() + 2 * n_value_heads; }
+  int64_t b_column(int h) const {
+    const int r = n_sharing();
+    const int64_t at = gate_columns == GateColumns::apart ? h : h / r * 2 * r + h % r;
+    return conv_cols() + value_cols() + at;
+  }
+  int64_t a_column(int h) const {
+    return b_column(h) + (gate_columns == GateColumns::apart ? n_value_heads : n_sharing());
+  }
+  // What a sequence keeps: the convolution's last inputs [n_taps - 1, conv_cols], the oldest first;
+  // then for every value head S transposed, [value dims, key dims].
+  int64_t conv_state() const { return (n_taps - 1) * conv_cols(); }
+  int64_t state_values() const { return conv_state() + value_cols() * head_dim; }
+  // What a token did to the state: the convolution's input [conv_cols], k [key_cols], what entered
+  // S, sigmoid(b) (v - d S^T k) [value_cols], and d [n_value_heads].
+  int64_t k_update() const { return conv_cols(); }
+  int64_t entered_update() const { return k_update() + key_cols(); }
+  int64_t decay_update() const { return entered_update() + value_cols(); }
+  int64_t update_values() const { return decay_update() + n_value_heads; }
+};
+
+// One layer's share of the recurrent states. A state is never changed: a step reads a sequence's at
+// from[sequence] and writes the one behind its rows to another, to[sequence]. So a state that is
+// kept is a point to come back to. Tokens of narrow steps also leave their updates, each sequence's
+// in turn, so that Ops::delta_replay can make the states behind them again.
+struct StateLayerView {
+  float* data = nullptr;          // of state 0
+  int64_t stride = 0;             // values from one state to the next
+  const int32_t* from = nullptr;  // [n_sequences]; -1: a sequence without tokens, all zeros
+  const int32_t* to = nullptr;    // [n_sequences]
+  int n_sequences = 0;
+
+  const float* before(int32_t sequence) const {
+    return from[sequence] < 0 ? nullptr : data + from[sequence] * stride;
+  }
+  float* after(int32_t sequence) const { return data + to[sequence] * stride; }
+  const float* state(int32_t i) const { return i < 0 ? nullptr : data + i * stride; }
+
+  float* updates = nullptr;   // [n_sequences, n_places] of this layer; null: nobody wants them
+  int64_t update_stride = 0;  // values from one place to the next
+  int32_t n_places = 0;
+  int32_t max_logged_rows = 0;  // a step with more rows of a sequence leaves none of it
+
+  bool logs(int64_t n_rows) const { return updates && n_rows <= max_logged_rows; }
+  float* update(int32_t sequence, int32_t position) const {
+    return updates + (int64_t{sequence} * n_places + position % n_places) * update_stride;
+  }
+};
+
+// State `to` is `from` (-1: zeros) with the updates of the sequence's tokens begin .. end - 1.
+struct StateReplay {
+  int32_t sequence = 0;
+  int32_t begin = 0, end = 0;
+  int32_t from = -1, to = -1;
 };
 
 // The rows of one step, all that varies as data in the backend's memory, so that work which was

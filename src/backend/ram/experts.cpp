@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "backend/ram/ram_address.h"
@@ -49,6 +50,9 @@ void RamKernels::experts(const ExpertsView& experts, const ExpertInputView& a,
 void RamKernels::change_table(const TableChangesView& changes) {
   for (const TableChange& change : std::span(changes.changes, static_cast<size_t>(*changes.n))) {
     changes.table[change.entry] = change.slot;
+    if (change.from == nullptr) continue;
+    std::memcpy(host_address(change.slot), host_address(change.from), change.n_bytes);
+    RamDevice::spend(2.0 * static_cast<double>(change.n_bytes) / (machine_.device_gbps * kGiga));
   }
 }
 
@@ -135,6 +139,7 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
       static_cast<uint64_t>(count_experts(link_, experts.gate.n_mats)) * expert_bytes;
   log_->link_bytes += link_bytes;
   read_by_ = link_.empty() ? found_at_ : device_.cross_link(link_bytes);
+  if (lookup.landing.data) land(lookup, expert_bytes);
   ask_host(request_number(*lookup.step, lookup.layer, lookup.part), live(a));
   answered_by_ = found_at_;
   if (misses_.empty()) return;
@@ -146,6 +151,21 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   answered_by_ +=
       machine_.handshake_us * kMicro + work +
       machine_.copy_interference * (static_cast<double>(link_bytes) + copies) / cpu_rate;
+}
+
+// What crosses the link leaves a copy, each expert once, while there is room.
+void RamKernels::land(const LookupView& lookup, uint64_t expert_bytes) {
+  const LandingView& landing = lookup.landing;
+  int32_t at = landing.n_taken[0];
+  std::ranges::fill(used_, 0);
+  for (const ExpertPair& pair : link_) {
+    if (std::exchange(used_[static_cast<size_t>(pair.expert)], 1) != 0) continue;
+    if (at == landing.n_places) break;
+    std::byte* const place = landing.data + static_cast<uint64_t>(at) * landing.place_bytes;
+    std::memcpy(place, table_[static_cast<size_t>(pair.expert)], expert_bytes);
+    landing.landed[at++] = staged_key(*lookup.step, lookup.layer, pair.expert);
+  }
+  landing.n_taken[1] = at;
 }
 
 // Whatever is found where.

@@ -28,6 +28,7 @@ T* host_address(T* p) {
 // The same for all addresses in a view. Numbers, and what the host made for the device's work
 // alone, are as they are.
 inline int64_t host_address(int64_t n) { return n; }
+inline StateReplay host_address(const StateReplay& v) { return v; }
 inline LayerLogView host_address(LayerLogView v) { return v; }
 
 template <typename View, typename... Members>
@@ -47,6 +48,14 @@ inline Projection host_address(const Projection& v) {
 }
 inline AttentionView host_address(const AttentionView& v) {
   return with_host_addresses(v, &AttentionView::q_norm, &AttentionView::k_norm);
+}
+inline DeltaNetView host_address(const DeltaNetView& v) {
+  return with_host_addresses(v, &DeltaNetView::conv, &DeltaNetView::decay, &DeltaNetView::time_bias,
+                             &DeltaNetView::norm);
+}
+inline StateLayerView host_address(StateLayerView v) {
+  return with_host_addresses(v, &StateLayerView::data, &StateLayerView::from, &StateLayerView::to,
+                             &StateLayerView::updates);
 }
 inline KvLayerView host_address(KvLayerView v) {
   return with_host_addresses(v, &KvLayerView::k, &KvLayerView::v);
@@ -87,9 +96,12 @@ inline SortView host_address(const SortView& v) {
 inline ForeseeView host_address(ForeseeView v) {
   return with_host_addresses(v, &ForeseeView::step);
 }
+inline LandingView host_address(LandingView v) {
+  return with_host_addresses(v, &LandingView::data, &LandingView::n_taken);
+}
 inline LookupView host_address(const LookupView& v) {
   return with_host_addresses(v, &LookupView::step, &LookupView::n_live, &LookupView::table,
-                             &LookupView::host, &LookupView::link_share);
+                             &LookupView::host, &LookupView::link_share, &LookupView::landing);
 }
 
 // Kept by value, as many as a layer has side by side.

@@ -131,6 +131,12 @@ uint64_t RamDevice::pinned_bytes() const {
   return shared_->n_pinned;
 }
 
+int RamDevice::n_blocks() const {
+  const std::lock_guard lock(shared_->mutex);
+  return static_cast<int>(std::ranges::count_if(
+      shared_->blocks, [](const auto& block) { return block.second.kind == MemoryKind::device; }));
+}
+
 uint64_t RamDevice::bytes_out() const {
   const std::lock_guard lock(shared_->mutex);
   return shared_->n_out;

@@ -35,6 +35,7 @@ class RamDevice final : public Device {
 
   const RamDeviceOptions& options() const;
   uint64_t pinned_bytes() const;  // and registered
+  int n_blocks() const;           // of its own memory
   uint64_t bytes_out() const;     // that copies have brought from its memory to the host's
   // Whether all of it is the device's own memory, and so may be read by its work; by either kind of
   // address.

@@ -31,6 +31,20 @@ void RamKernels::attend(RowsView qkv, const AttentionView& attention, const Step
   cpu_->attend(qkv, attention, step, kv, out);
 }
 
+void RamKernels::delta_net(ConstRowsView in, const DeltaNetView& net, const StepView& step,
+                           const StateLayerView& state, RowsView out) {
+  read_states(net, step, state);
+  cpu_->delta_net(in, net, step, state, out);
+}
+
+// Reads a state and writes another; the updates are small.
+void RamKernels::delta_replay(const DeltaNetView& net, const StateLayerView& state,
+                              const StateReplay& replay) {
+  RamDevice::spend(2.0 * static_cast<double>(net.state_values()) * sizeof(float) /
+                   (machine_.device_gbps * kGiga));
+  cpu_->delta_replay(net, state, replay);
+}
+
 void RamKernels::project_add(ConstRowsView in, const Projection& projection, RowsView x) {
   read(projection.weight, x.n_rows);
   cpu_->project_add(in, projection, x);
@@ -79,6 +93,25 @@ void RamKernels::read_cache(const AttentionView& attention, const StepView& step
   }
   RamDevice::spend(static_cast<double>(token) * static_cast<double>(n_tokens) /
                    (machine_.device_gbps * kGiga));
+}
+
+// Of each sequence once, and written as often.
+void RamKernels::read_states(const DeltaNetView& net, const StepView& step,
+                             const StateLayerView& state) {
+  const uint64_t n_bytes = static_cast<uint64_t>(net.state_values()) * sizeof(float);
+  const auto require = [&](const float* values) {
+    if (values) CHECK(device_.owns({reinterpret_cast<const std::byte*>(values), n_bytes}));
+  };
+  double n_states = 0.0;
+  for (int32_t r = 0; r < *step.n_live; ++r) {
+    const int32_t sequence = step.sequences[r];
+    const std::span before(step.sequences, static_cast<size_t>(r));
+    if (std::ranges::find(before, sequence) != before.end()) continue;
+    require(state.before(sequence));
+    require(state.after(sequence));
+    n_states += state.before(sequence) ? 2.0 : 1.0;
+  }
+  RamDevice::spend(n_states * static_cast<double>(n_bytes) / (machine_.device_gbps * kGiga));
 }
 
 }  // namespace sluice::backend

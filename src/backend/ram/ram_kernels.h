@@ -37,6 +37,10 @@ class RamKernels {
                   RowsView out);
   void attend(RowsView qkv, const AttentionView& attention, const StepView& step,
               const KvLayerView& kv, RowsView out);
+  void delta_net(ConstRowsView in, const DeltaNetView& net, const StepView& step,
+                 const StateLayerView& state, RowsView out);
+  void delta_replay(const DeltaNetView& net, const StateLayerView& state,
+                    const StateReplay& replay);
   void project_add(ConstRowsView in, const Projection& projection, RowsView x);
   void route(ConstRowsView x, const NormView& norm, const RouterView& router,
              const ExpertInputView& a, const RoutingView& routing);
@@ -50,6 +54,7 @@ class RamKernels {
   void change_table(const TableChangesView& changes);
   void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
                const RouterView& router, const RoutingView& prediction);
+  int64_t most_found_rows() const { return mailbox_.shape.max_rows; }
   void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,
                     const RoutingView& routing);
   void compute_found(const ExpertsView& experts, const ExpertInputView& a);
@@ -70,6 +75,7 @@ class RamKernels {
   void compute_own(const ExpertsView& experts, std::span<const ExpertPair> pairs,
                    const ExpertInputView& a);
   void divide_misses(const ExpertsView& experts, float link_share);
+  void land(const LookupView& lookup, uint64_t expert_bytes);
   void ask_host(uint64_t number, const ExpertInputView& a);
   bool take_answer(int64_t n_cols);
   ExpertInputView live(ExpertInputView a) const;
@@ -79,6 +85,7 @@ class RamKernels {
   double seconds_of(const WeightView& w, int64_t n_rows) const;
   void read(const WeightView& w, int64_t n_rows);
   void read_cache(const AttentionView& attention, const StepView& step, const KvLayerView& kv);
+  void read_states(const DeltaNetView& net, const StepView& step, const StateLayerView& state);
   double seconds_of(std::span<const ExpertPair> pairs, const ExpertsView& experts);
   int64_t count_experts(std::span<const ExpertPair> pairs, int64_t n_experts);
 

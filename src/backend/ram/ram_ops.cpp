@@ -28,6 +28,16 @@ void RamOps::attend(RowsView qkv, const AttentionView& attention, const StepView
   enqueue(&RamKernels::attend, qkv, attention, step, kv, out);
 }
 
+void RamOps::delta_net(ConstRowsView in, const DeltaNetView& net, const StepView& step,
+                       const StateLayerView& state, RowsView out) {
+  enqueue(&RamKernels::delta_net, in, net, step, state, out);
+}
+
+void RamOps::delta_replay(const DeltaNetView& net, const StateLayerView& state,
+                          const StateReplay& replay) {
+  enqueue(&RamKernels::delta_replay, net, state, replay);
+}
+
 void RamOps::project_add(ConstRowsView in, const Projection& projection, RowsView x) {
   enqueue(&RamKernels::project_add, in, projection, x);
 }

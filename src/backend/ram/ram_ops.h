@@ -20,6 +20,10 @@ class RamOps final : public DeviceOps {
                   RowsView out) override;
   void attend(RowsView qkv, const AttentionView& attention, const StepView& step,
               const KvLayerView& kv, RowsView out) override;
+  void delta_net(ConstRowsView in, const DeltaNetView& net, const StepView& step,
+                 const StateLayerView& state, RowsView out) override;
+  void delta_replay(const DeltaNetView& net, const StateLayerView& state,
+                    const StateReplay& replay) override;
   void project_add(ConstRowsView in, const Projection& projection, RowsView x) override;
   void route(ConstRowsView x, const NormView& norm, const RouterView& router,
              const ExpertInputView& a, const RoutingView& routing) override;
@@ -32,6 +36,7 @@ class RamOps final : public DeviceOps {
   void change_table(const TableChangesView& changes) override;
   void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
                const RouterView& router, const RoutingView& prediction) override;
+  int64_t most_found_rows() const override { return kernels_.most_found_rows(); }
   void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,
                     const RoutingView& routing) override;
   void compute_found(const ExpertsView& experts, const ExpertInputView& a) override;
