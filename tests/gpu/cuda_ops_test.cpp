@@ -160,21 +160,12 @@ TEST_F(CudaOpsTest, ComputesExpertsAsTheCpu) {
       for (TinyModel* model : {&on_host, &on_gpu}) {
         Side& side = model == &on_host ? host : *gpu;
         const int64_t d = shape.d_model;
-        std::vector<int8_t> q(count(n_rows * d));
-        std::vector<float> scales(count(n_rows * d / 32)), sums(scales.size());
-        const auto a = random_values(q.size(), 20);
-        for (int r = 0; r < n_rows; ++r) {
-          quant::quantize_activation(std::span(a).subspan(count(r * d), count(d)), q.data() + r * d,
-                                     scales.data() + r * d / 32, sums.data() + r * d / 32);
-        }
         const RoutingView routing{kUsed, side.put(chosen),
                                   side.put(random_values(chosen.size(), 21)),
                                   side.put(random_values(count(n_rows), 22))};
         const RowsView x = rows(side, n_rows, d, 23);
         Ops& ops = model == &on_host ? *cpu_ops : *gpu_ops;
-        ops.experts(model->experts(0),
-                    {n_rows, d, side.put(a), side.put(q), side.put(scales), side.put(sums)},
-                    routing, x);
+        ops.experts(model->experts(0), expert_rows(side, n_rows, d), routing, x);
         out.push_back(read(side, x));
       }
       expect_same_bits(out[0], out[1], cat(name, ", ", n_rows, " rows"));
@@ -390,12 +381,13 @@ TEST_F(CudaOpsTest, TellsWhatGpusDoNotDoYet) {
   const RowsView few = rows(*gpu, 2, 96, 40);
   const NormView norm{gpu->put(norm_weights(96, 41)), 1e-6f};
   const Projection woven{woven_weight(*gpu, Type::q8_0, 96, 96, 42), nullptr};
-  EXPECT_EQ(fault([&] { gpu_ops->find_experts({}, {.part = 1}, {}, {}); }),
-            "stream 'main': CUDA: rows of a layer in several parts do not run on GPUs yet");
+  const std::vector<Projection> five(5, woven);
+  const RowsView side_by_side = rows(*gpu, 2, 5 * 96, 43);
+  const std::string words = "stream 'main': CUDA: 5 projections at once; four at most";
+  EXPECT_EQ(fault([&] { gpu_ops->project_in(few, norm, five, side_by_side); }), words);
   stream->begin_recording();
-  gpu_ops->foresee({}, few, norm, {}, {});
-  EXPECT_EQ(sluice::test::error_of(Errc::device, [&] { stream->end_recording(); }),
-            "stream 'main': CUDA: prefetching experts does not run on GPUs yet; use the CPU");
+  gpu_ops->project_in(few, norm, five, side_by_side);
+  EXPECT_EQ(sluice::test::error_of(Errc::device, [&] { stream->end_recording(); }), words);
   gpu_ops->project_add(few, woven, few);
   EXPECT_NO_THROW(stream->finish());
 }

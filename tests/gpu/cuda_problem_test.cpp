@@ -31,6 +31,7 @@ TEST(CudaProblem, AListNamesEachCardWithItsMemoryAndItsProblem) {
   CudaProbe first = h200(), second = h200();
   first.n_devices = second.n_devices = 2;
   first.free_bytes = 7;
+  first.own_bytes = 5;
   second.index = 1;
   second.major = 7, second.minor = 0;
   const GpuList list = list_of(std::vector{first, second});
@@ -38,10 +39,18 @@ TEST(CudaProblem, AListNamesEachCardWithItsMemoryAndItsProblem) {
   ASSERT_EQ(list.gpus.size(), 2u);
   EXPECT_EQ(list.gpus[0].name, "NVIDIA H200");
   EXPECT_EQ(list.gpus[0].vram_bytes, uint64_t{139} << 30);
-  EXPECT_EQ(list.gpus[0].vram_free, 7u);
+  EXPECT_EQ(list.gpus[0].vram_free, 7u + 5u) << "as if there were no context yet";
+  EXPECT_EQ(list.gpus[0].vram_overhead, 5u);
   EXPECT_EQ(list.gpus[0].problem, "");
   EXPECT_EQ(list.gpus[1].index, 1);
   EXPECT_EQ(list.gpus[1].problem, problem_of(second));
+}
+
+TEST(CudaProblem, ACardWithADisplayKeepsSomeMemoryForIt) {
+  CudaProbe p = h200();
+  p.own_bytes = 5;
+  p.has_display = true;
+  EXPECT_EQ(list_of(std::span(&p, 1)).gpus[0].vram_overhead, 5u + (uint64_t{512} << 20));
 }
 
 TEST(CudaProblem, AListWithoutGpusSaysWhy) {

@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda_device.h"
 #include "base/thread_pool.h"
 #include "gpu/tiny_model.h"
+#include "quant/activation.h"
 
 namespace sluice::backend::cuda::test {
 
@@ -25,6 +26,18 @@ class OpsTest : public DeviceTest {
 
   static RowsView rows(Side& side, int64_t n_rows, int64_t n_cols, uint64_t seed) {
     return {side.put(random_values(count(n_rows * n_cols), seed)), n_rows, n_cols};
+  }
+
+  // Random rows, as they are and in int8.
+  static ExpertInputView expert_rows(Side& side, int64_t n_rows, int64_t d) {
+    const auto a = random_values(count(n_rows * d), 20);
+    std::vector<int8_t> q(a.size());
+    std::vector<float> scales(a.size() / 32), sums(scales.size());
+    for (int64_t r = 0; r < n_rows; ++r) {
+      quant::quantize_activation(std::span(a).subspan(count(r * d), count(d)), q.data() + r * d,
+                                 scales.data() + r * d / 32, sums.data() + r * d / 32);
+    }
+    return {n_rows, d, side.put(a), side.put(q), side.put(scales), side.put(sums)};
   }
 
   ThreadPool pool{2};

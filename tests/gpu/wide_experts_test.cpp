@@ -39,16 +39,6 @@ Choices uneven_choices(int n_rows, int n, int hot, int cold, int n_experts) {
 
 class WideExpertsTest : public OpsTest {
  protected:
-  static ExpertInputView input(Side& side, int n_rows, int64_t d) {
-    std::vector<int8_t> q(count(n_rows * d));
-    std::vector<float> scales(count(n_rows * d / 32)), sums(scales.size());
-    const auto a = random_values(q.size(), 20);
-    for (int r = 0; r < n_rows; ++r) {
-      quant::quantize_activation(std::span(a).subspan(count(r * d), count(d)), q.data() + r * d,
-                                 scales.data() + r * d / 32, sums.data() + r * d / 32);
-    }
-    return {n_rows, d, nullptr, side.put(q), side.put(scales), side.put(sums)};
-  }
   static RoutingView routing(Side& side, const Choices& c) {
     return {c.n_used, side.put(c.experts), side.put(random_values(c.experts.size(), 21)),
             side.put(random_values(count(c.n_rows), 22))};
@@ -97,7 +87,7 @@ class WideExpertsTest : public OpsTest {
   // The experts of a layer as the CPU computes them.
   std::vector<float> on_cpu(TinyModel& model, const Choices& c, int64_t d) {
     const RowsView x{host.put(random_values(count(c.n_rows * d), 23)), c.n_rows, d};
-    cpu_ops->experts(model.experts(0), input(host, c.n_rows, d), routing(host, c), x);
+    cpu_ops->experts(model.experts(0), expert_rows(host, c.n_rows, d), routing(host, c), x);
     return host.get(x.data, count(c.n_rows * d));
   }
 
@@ -109,7 +99,7 @@ class WideExpertsTest : public OpsTest {
     ExpertsView experts = model.experts(0);
     const SortedPairs pairs = sorted(experts, routes, c);
     const auto table = gpu->get(experts.table, count(c.n_experts));
-    const ExpertInputView a = input(*gpu, c.n_rows, d);
+    const ExpertInputView a = expert_rows(*gpu, c.n_rows, d);
     for (const size_t wave : {size_t{0}, size_t{1}}) {
       std::vector<const std::byte*> some = table;
       for (size_t e = 1 - wave; e < some.size(); e += 2) some[e] = nullptr;
@@ -177,7 +167,7 @@ TEST_F(WideExpertsTest, AllAtOnceIsAsOnTheCpu) {
   const Choices c = even_choices(50, 3, 8);
   const int64_t d = shape.d_model;
   const RowsView x{gpu->put(random_values(count(c.n_rows * d), 23)), c.n_rows, d};
-  gpu_ops->experts(there.experts(0), input(*gpu, c.n_rows, d), routing(*gpu, c), x);
+  gpu_ops->experts(there.experts(0), expert_rows(*gpu, c.n_rows, d), routing(*gpu, c), x);
   stream->finish();
   expect_same_bits(on_cpu(here, c, d), gpu->get(x.data, count(c.n_rows * d)), c.text());
 }

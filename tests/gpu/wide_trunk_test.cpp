@@ -1,5 +1,5 @@
-// The trunk's operations of more than 16 rows: projections equal to the CPU's in every bit, and
-// router and attention equal to the same rows in steps of 16.
+// The trunk's operations of more than 16 rows: projections equal to the CPU's in every bit, and the
+// router equal to the same rows in steps of 16. Attention: wide_attend_test.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/mailbox.h"
 #include "gpu/ops_test.h"
@@ -102,53 +102,6 @@ TEST_F(WideTrunkTest, RoutesAsInStepsOf16) {
     EXPECT_EQ(read(narrow.a.d, kRows * d / 32), read(wide.a.d, kRows * d / 32));
     EXPECT_EQ(read(narrow.a.y, kRows * d / 32), read(wide.a.y, kRows * d / 32));
   }
-}
-
-// Two sequences, the second one from the midst of a slice on, and three rows of padding.
-TEST_F(WideTrunkTest, AttendsAsInStepsOf16) {
-  constexpr int kRows = 44, kLive = 41, kFirstRows = 21, kHeads = 4, kKvHeads = 2, kDim = 64,
-                kCols = (kHeads + 2 * kKvHeads) * kDim;
-  AttentionView attention;
-  attention.n_heads = kHeads;
-  attention.n_kv_heads = kKvHeads;
-  attention.head_dim = kDim;
-  const std::vector<float> frequencies(kDim / 2, 1.0f);
-  attention.rope = {RopePairing::halves, frequencies, 1.0f};
-  std::vector<int32_t> positions, sequences, live{kLive};
-  for (int r = 0; r < kRows; ++r) {
-    sequences.push_back(r < kFirstRows ? 0 : 1);
-    positions.push_back(r < kFirstRows ? r : r - kFirstRows);
-  }
-  StepView step;
-  step.n_rows = kRows;
-  step.n_live = gpu->put(live);
-  step.positions = gpu->put(positions);
-  step.sequences = gpu->put(sequences);
-  step.angles = gpu->put(random_values(kRows * kDim, 60));
-  step.page_table = gpu->put(std::vector<int32_t>{3, 0, 1, 2});
-  step.table_stride = 2;
-  const auto bytes = count(4 * kv_page(Type::f16, kKvHeads, kDim, kPageTokens).page_bytes());
-  const auto cache = [&] {
-    const std::vector<std::byte> empty(bytes);
-    return KvLayerView{Type::f16, Type::f16, gpu->put(empty), gpu->put(empty), kPageTokens};
-  };
-  const KvLayerView wide_kv = cache(), narrow_kv = cache();
-  const RowsView qkv = rows(*gpu, kRows, kCols, 61), wide = rows(*gpu, kRows, kHeads * kDim, 62),
-                 narrow = rows(*gpu, kRows, kHeads * kDim, 63);
-  gpu_ops->attend(qkv, attention, step, wide_kv, wide);
-  each_slice(kRows, [&](int first, int n) {
-    StepView some = step;
-    some.n_rows = n;
-    some.n_live = gpu->put(std::vector<int32_t>{std::min(n, kLive - first)});
-    some.positions += first, some.sequences += first, some.angles += first * kDim;
-    gpu_ops->attend({qkv.row(first), n, kCols}, attention, some, narrow_kv,
-                    {narrow.row(first), n, kHeads * kDim});
-  });
-  expect_same_bits(read(narrow), read(wide), "attention");
-  const auto n = static_cast<int64_t>(bytes);
-  EXPECT_EQ(read(narrow_kv.k, n), read(wide_kv.k, n));
-  EXPECT_EQ(read(narrow_kv.v, n), read(wide_kv.v, n));
-  EXPECT_NE(read(wide_kv.v, n), std::vector<std::byte>(bytes));
 }
 
 }  // namespace

@@ -39,6 +39,11 @@ __device__ __forceinline__ const uint8_t* matrix_of(const ExpertDots& p,
                                         : group->down;
 }
 
+// Weights are read where they stand, so nothing may be behind their last block.
+struct PastL1AndShort : PastL1Load {
+  static constexpr bool kWhole = false;
+};
+
 template <Type type>
 __global__ void __launch_bounds__(kThreads, 1)
     stripe_dots_kernel(const __grid_constant__ ExpertDots p) {
@@ -58,7 +63,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int first = 0; first < shape.n_chunks; first += kUnitChunks) {
       const Unit unit{data + chunk_offset<type>(first), first,
                       min(kUnitChunks, shape.n_chunks - first)};
-      add_unit<type, PastL1Load, 1>(
+      add_unit<type, PastL1AndShort, 1>(
           unit, shape,
           [&](int) {
             return InputRow{in.q, in.d, in.y};

@@ -18,11 +18,12 @@ enum class NormOfHeads { none, per_head, whole };
 constexpr int kMaxSplits = kAttentionSplits;
 
 struct Attend {
-  const float* qkv = nullptr;  // [n_rows, (n_heads + 2 n_kv_heads) head_dim]
+  const float* qkv = nullptr;  // [n_rows, qkv_cols()]
   int n_rows = 0;
   int n_heads = 0;
   int n_kv_heads = 0;
   int head_dim = 0;
+  bool is_gated = false;  // a head's query is followed by the gate of its output
 
   NormOfHeads head_norm = NormOfHeads::none;
   const float* q_norm = nullptr;  // [head_dim], or of all heads
@@ -52,6 +53,13 @@ struct Attend {
 
   float* partials = nullptr;   // scratch: attend_partials() floats
   unsigned* n_done = nullptr;  // scratch: [n_rows * n_heads], 0 before the first launch
+
+  constexpr int q_stride() const { return is_gated ? 2 * head_dim : head_dim; }
+  constexpr int qkv_cols() const { return n_heads * q_stride() + 2 * n_kv_heads * head_dim; }
+  // Where a head's gate stands in qkv.
+  constexpr int64_t gate_at(int row, int head) const {
+    return static_cast<int64_t>(row) * qkv_cols() + head * q_stride() + head_dim;
+  }
 };
 void attend(const Attend& p, const Launch& how);
 

@@ -21,6 +21,7 @@ __device__ __forceinline__ float* partial_of(const Attend& p, int row, int head,
 __device__ __forceinline__ void write_four(const Attend& p, int row, int head, int at, float4 v) {
   const int column = head * p.head_dim + at;
   const bool is_in = at < p.head_dim;
+  if (p.is_gated && is_in) v = gated(v, load_past_l1(p.qkv + p.gate_at(row, head) + at));
   if (p.out && is_in) {
     *reinterpret_cast<float4*>(p.out + static_cast<int64_t>(row) * p.n_heads * p.head_dim +
                                column) = v;

@@ -75,7 +75,8 @@ class HeadMaker {
   }
 
   SLUICE_LANE_FN void read(const Attend& p) {
-    const float* const own = all_heads(p) + head_ * p.head_dim;
+    const float* const own =
+        all_heads(p) + head_ * (kind_ == HeadKind::query ? p.q_stride() : p.head_dim);
     SLUICE_UNROLL for (int k = 0; k < kOwn; ++k) {
       EACH_LANE(lane) {
         const int i = lane + kWarp * k;
@@ -107,10 +108,10 @@ class HeadMaker {
   // The row's heads of this kind.
   SLUICE_LANE_FN const float* all_heads(const Attend& p) const {
     const int n_before = kind_ == HeadKind::query ? 0
-                         : kind_ == HeadKind::key ? p.n_heads
-                                                  : p.n_heads + p.n_kv_heads;
-    return p.qkv +
-           (static_cast<int64_t>(row_) * (p.n_heads + 2 * p.n_kv_heads) + n_before) * p.head_dim;
+                         : kind_ == HeadKind::key
+                             ? p.n_heads * p.q_stride()
+                             : p.n_heads * p.q_stride() + p.n_kv_heads * p.head_dim;
+    return p.qkv + static_cast<int64_t>(row_) * p.qkv_cols() + n_before;
   }
   SLUICE_LANE_FN PerLane<float> norm_scale(const Attend& p) const {
     const bool is_whole = p.head_norm == NormOfHeads::whole;

@@ -19,6 +19,12 @@ SLUICE_LANE_FN float4 divided(float4 v, float by) {
   return {div_rn(v.x, by), div_rn(v.y, by), div_rn(v.z, by), div_rn(v.w, by)};
 }
 
+// What a gate lets through.
+SLUICE_LANE_FN float4 gated(float4 v, float4 gate) {
+  return {mul_rn(v.x, sigmoid(gate.x)), mul_rn(v.y, sigmoid(gate.y)), mul_rn(v.z, sigmoid(gate.z)),
+          mul_rn(v.w, sigmoid(gate.w))};
+}
+
 // Of some parts, a lane to each, what their values count: weight is of the lane, the peak and the
 // sum are of all. Part k is in lane k; lanes from n on have none.
 struct PartWeights {

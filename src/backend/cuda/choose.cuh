@@ -32,8 +32,8 @@ __device__ __forceinline__ void read_scores(const Route& p, uint32_t* keys) {
   }
 }
 
-// Experts and weights of row r, by one warp.
-__device__ __forceinline__ void choose_of_row(const Route& p, uint32_t* keys, int r, Choice& out) {
+// Experts and weights of row r, by one warp: lane k gets rank k's expert.
+__device__ __forceinline__ int choose_of_row(const Route& p, uint32_t* keys, int r) {
   const Best best = best_of_row(keys, p.n_experts, p.n_used);
   const int lane = lane_index();
   __syncwarp();
@@ -45,7 +45,6 @@ __device__ __forceinline__ void choose_of_row(const Route& p, uint32_t* keys, in
                                       reinterpret_cast<const float*>(keys))
                            .value;
   if (lane < p.n_used) {
-    out.ids[r * p.n_used + lane] = best.experts.value;
     p.experts[r * p.n_used + lane] = best.experts.value;
     p.weights[r * p.n_used + lane] = weight;
   }
@@ -54,6 +53,7 @@ __device__ __forceinline__ void choose_of_row(const Route& p, uint32_t* keys, in
         p.shared_gate ? __ldcg(p.scores + r * (p.n_experts + 1) + p.n_experts) : 0.0f;
     p.shared_weights[r] = p.shared_gate ? sigmoid(gate) : 1.0f;
   }
+  return best.experts.value;
 }
 
 __device__ __forceinline__ const uint8_t* address_of(const Route& p, int expert) {
@@ -119,7 +119,8 @@ __device__ __forceinline__ void choose(const Route& p, uint32_t* keys, Choice& c
   for (int e = threadIdx.x; e < p.n_experts; e += kRouteThreads) choice.rows[e] = 0;
   __syncwarp();
   for (int r = warp_index(); r < p.n_rows; r += kRouteWarps) {
-    choose_of_row(p, keys + r * p.n_experts, r, choice);
+    const int expert = choose_of_row(p, keys + r * p.n_experts, r);
+    if (lane_index() < p.n_used) choice.ids[r * p.n_used + lane_index()] = expert;
   }
   __syncthreads();
   group_slots(p, n_live, choice);

@@ -30,6 +30,9 @@ SLUICE_LANE_FN float swiglu(float g, float u) {
   return mul_rn(div_rn(g, add_rn(1.0f, contract_exp(-g))), u);
 }
 
+SLUICE_LANE_FN float sigmoid(float x) { return div_rn(1.0f, add_rn(1.0f, contract_exp(-x))); }
+SLUICE_LANE_FN float silu(float x) { return div_rn(x, add_rn(1.0f, contract_exp(-x))); }
+
 // Part A for one block of 32 values, one to a lane.
 SLUICE_LANE_FN void quantize_block(const PerLane<float>& values, int8_t* q, float* d, float* y) {
   PerLane<uint32_t> magnitudes;

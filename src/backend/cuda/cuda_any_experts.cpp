@@ -5,6 +5,7 @@
 
 #include "backend/cuda/any_experts.h"
 #include "backend/cuda/cuda_ops_parts.h"
+#include "backend/cuda/find_missing.h"
 
 namespace sluice::backend::cuda {
 namespace {
@@ -68,6 +69,8 @@ void CudaOps::add_any(const ExpertsView& e, const RoutingView& routing, RowsView
   p.out_stride = x.n_cols;
   multiply(p, e.down, ExpertMatrix::down, false, how_);
   multiply(p, e.shared_down, ExpertMatrix::down, true, how_);
+  if (found_.host.step)
+    take_answers({p.list, found_.host, static_cast<int>(x.n_cols), p.out}, how_);
   expert_sum({found_.n_rows, found_.shape.n_used, static_cast<int>(x.n_cols),
               static_cast<bool>(e.shared_gate), routing.weights, routing.shared_weights, p.out,
               found_.n_live, x.data},

@@ -1,9 +1,10 @@
-// The operations of a GPU's stream that are about experts (cuda_ops.h), and those that are still to
-// come.
+// The operations of a GPU's stream that are about experts (cuda_ops.h).
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 
 #include "backend/cuda/cuda_ops_parts.h"
+#include "backend/cuda/find_missing.h"
 #include "backend/cuda/float_rows.h"
 #include "backend/cuda/route.h"
 #include "backend/cuda/step_rows.h"
@@ -26,6 +27,14 @@ void require_woven(const WeightView& w) {
           "experts must be woven by eight rows");
 }
 
+// Kernels copy by 16 bytes, so every stripe must begin at a multiple of that (of MXFP4, rows of an
+// odd number of blocks do not).
+bool can_land(const ExpertsView& e) {
+  return std::ranges::all_of(std::array{&e.gate, &e.up, &e.down}, [](const WeightView* w) {
+    return 8 * quant::row_bytes(w->type, w->n_cols) % 16 == 0;
+  });
+}
+
 ExpertShape shape_of(const ExpertsView& e, int n_used) {
   for (const WeightView* w :
        {&e.gate, &e.up, &e.down, &e.shared_gate, &e.shared_up, &e.shared_down}) {
@@ -40,10 +49,6 @@ ExpertShape shape_of(const ExpertsView& e, int n_used) {
 }
 
 }  // namespace
-
-void CudaOps::missing(const char* what) const {
-  throw Error(Errc::device, cat("CUDA: ", what, " does not run on GPUs yet; use the CPU"));
-}
 
 // Rows of whole chunks are the same to the engine and to kernels; others are copied.
 Int8Rows CudaOps::input_rows(const ExpertInputView& a) {
@@ -75,7 +80,10 @@ Route CudaOps::route_of(ConstRowsView x, const NormView& norm, const RouterView&
           " experts; GPUs choose ", kMaxUsed, " of ", kMostExperts, " at most");
   auto* const zeros = scratch_.get<Zeros>(Use::zeros, 1);
   Route p;
-  set_normed_rows(p, x, norm);
+  p.x = x.data;
+  p.norm = norm.weight;
+  p.eps = norm.eps;
+  p.n_rows = static_cast<int>(x.n_rows);
   p.d_model = static_cast<int>(x.n_cols);
   p.type = w.type;
   p.weight = w.data;
@@ -91,8 +99,8 @@ Route CudaOps::route_of(ConstRowsView x, const NormView& norm, const RouterView&
 }
 
 // The number of groups stands in front of them.
-ExpertList CudaOps::expert_list() {
-  auto* const groups = scratch_.get<ExpertGroup>(Use::groups, int64_t{kMaxRows} * kMaxUsed + 2);
+ExpertList CudaOps::expert_list(Use use) {
+  auto* const groups = scratch_.get<ExpertGroup>(use, int64_t{kMaxRows} * kMaxUsed + 2);
   return {reinterpret_cast<int32_t*>(groups), groups + 1};
 }
 
@@ -106,13 +114,11 @@ void CudaOps::route(ConstRowsView x, const NormView& norm, const RouterView& rou
     p.experts = routing.experts;
     p.weights = routing.weights;
     p.shared_weights = router.shared_gate ? routing.shared_weights : nullptr;
-    if (stream_.recording() != 0 && !routing.forced) {
-      held_ = {p, a};
-      return;
-    }
-    launch_route({p, a});
-    if (routing.forced) {
-      force_experts({routing.forced, routing.experts, p.n_rows * p.n_used}, how_);
+    const HeldRoute held{p, a, routing.forced};
+    if (stream_.recording() != 0) {
+      held_ = held;
+    } else {
+      launch_route(held);
     }
   });
 }
@@ -124,6 +130,7 @@ void CudaOps::launch_route(const HeldRoute& held) {
   if (held.a.f32) {
     norm_rows({p.x, nullptr, p.norm, p.eps, p.n_rows, p.d_model, held.a.f32}, how_);
   }
+  if (held.forced && p.ranks) force_experts({held.forced, p.experts, p.n_rows * p.n_used}, how_);
 }
 
 void CudaOps::launch_held() {
@@ -135,7 +142,7 @@ void CudaOps::experts(const ExpertsView& experts, const ExpertInputView& a,
   if (a.n_rows > kMaxRows) return wide_experts(experts, a, routing, x);
   enqueue([&](const Attended&) {
     require(experts.table, "experts stand in no table of addresses");
-    list_found(experts, experts.table, a.n_rows, routing);
+    list_found(experts, experts.table, a.n_rows, routing, nullptr);
     compute_list(experts, a);
     add_list(routing, x);
   });
@@ -148,7 +155,7 @@ void CudaOps::look_at(const ExpertsView& experts, int n_rows, int n_used) {
 
 // The list is the last one's until another is made: an operation behind it reads it.
 void CudaOps::list_found(const ExpertsView& experts, const std::byte* const* table, int64_t n_rows,
-                         const RoutingView& routing) {
+                         const RoutingView& routing, const int32_t* n_live) {
   const ExpertLayout layout(experts);
   look_at(experts, rows_of(n_rows), routing.n_used);
   list_experts({routing.experts,
@@ -159,7 +166,8 @@ void CudaOps::list_found(const ExpertsView& experts, const std::byte* const* tab
                 static_cast<int64_t>(layout.down_at),
                 {bytes(experts.shared_gate.data), bytes(experts.shared_up.data),
                  bytes(experts.shared_down.data)},
-                expert_list()},
+                expert_list(),
+                n_live},
                how_);
 }
 
@@ -175,7 +183,9 @@ void CudaOps::compute_list(const ExpertsView& experts, const ExpertInputView& a)
     compute_any(*found_.any, a);
     return;
   }
-  gate_up({shape, found_.n_rows, expert_list(), in, found_.hidden, found_.ranking}, how_);
+  if (found_.missing) found_.ranking.missing = &*found_.missing;
+  gate_up({shape, found_.n_rows, expert_list(), in, found_.hidden, found_.ranking, found_.landing},
+          how_);
 }
 
 void CudaOps::add_list(const RoutingView& routing, RowsView x) {
@@ -183,34 +193,35 @@ void CudaOps::add_list(const RoutingView& routing, RowsView x) {
     add_any(*found_.any, routing, x);
     return;
   }
-  const int64_t n_values = int64_t{found_.n_rows} * (found_.shape.n_used + 1) * x.n_cols;
   Down p{found_.shape,    found_.n_rows,          expert_list(), found_.hidden,
          routing.weights, routing.shared_weights, nullptr,       x.data};
-  p.outside = scratch_.get<float>(Use::outside, n_values);
   p.n_live = found_.n_live;
+  p.host = found_.host;
+  p.outside = p.host.rows;
+  p.landing = found_.landing;
+  p.down_at = found_.down_at;
   down(p, how_);
 }
 
-// Words of the mapped memory that a layer's log stands in.
-LogExperts CudaOps::log_of(const RoutingView& routing, int64_t n_rows, const LayerLogView& log) {
-  static_assert(sizeof(LayerLog) % sizeof(uint64_t) == 0 &&
-                sizeof(RoutedPair) == sizeof(RoutedExpert));
-  LogExperts p;
-  p.experts = routing.experts;
-  p.weights = routing.weights;
-  p.n_rows = rows_of(n_rows);
-  p.n_used = routing.n_used;
-  p.counts = reinterpret_cast<uint64_t*>(log.counts);
-  p.n_words = sizeof(LayerLog) / sizeof(uint64_t);
-  p.n_logged = &log.counts->n_rows;
-  p.n_hits = &log.counts->n_hits;
-  p.routed = reinterpret_cast<RoutedPair*>(log.routed);
-  return p;
-}
-
-void CudaOps::foresee(const ForeseeView&, ConstRowsView, const NormView&, const RouterView&,
-                      const RoutingView&) {
-  enqueue([&](const Attended&) { missing("prefetching experts"); });
+// The prediction is made whether it is wanted or not: a recording cannot tell before it is
+// replayed.
+void CudaOps::foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
+                      const RouterView& router, const RoutingView& prediction) {
+  enqueue([&](const Attended&) {
+    if (router.weight) {
+      Route p = route_of(x, norm, router);
+      p.shared_gate = nullptr;
+      p.a = int8_rows(Use::foreseen_input, x.n_rows, x.n_cols);
+      p.scores = scratch_.get<float>(Use::foreseen_scores, int64_t{kMaxRows} * (kMostExperts + 1));
+      p.list = expert_list(Use::foreseen_groups);
+      p.experts = prediction.experts;
+      p.weights = prediction.weights;
+      cuda::route(p, how_);
+    }
+    tell_routed({foresee.step, request_number(0, foresee.layer), static_cast<bool>(router.weight),
+                 foresee.wanted, foresee.news},
+                how_);
+  });
 }
 
 bool CudaOps::lists_itself(const HeldRoute& held, const LookupView& lookup,
@@ -218,9 +229,11 @@ bool CudaOps::lists_itself(const HeldRoute& held, const LookupView& lookup,
   return held.route.experts == routing.experts && held.a.n_rows == a.n_rows && lookup.part == 0;
 }
 
-// A single row's experts are ranked by those who compute them, where nobody wants to read who they
-// are in between.
-void CudaOps::route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup) {
+// A single row's experts are ranked by those who compute them, who also look for those that are
+// missing; but not among staged ones: a copy that arrives meanwhile would be there for some of them
+// only. Others are listed by the router, if none is forced.
+void CudaOps::route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup,
+                             const ExpertInputView& a, const RoutingView& routing) {
   Route& p = held.route;
   const ExpertLayout layout(experts);
   p.table = reinterpret_cast<const uint8_t* const*>(lookup.table);
@@ -231,34 +244,81 @@ void CudaOps::route_and_list(HeldRoute held, const ExpertsView& experts, const L
   p.shared[2] = bytes(experts.shared_down.data);
   p.n_live = lookup.n_live;
   look_at(experts, p.n_rows, p.n_used);
-  p.ranks = lookup.log.counts || found_.any || !can_rank_later(p);
-  if (!p.ranks) found_.ranking = ranking_of(p);
+  p.ranks = !lookup.staged.empty() || found_.any || !can_rank_later(p);
+  if (!p.ranks) {
+    found_.ranking = ranking_of(p);
+    found_.ranking.forced = held.forced;
+    if (lookup.log.counts) found_.missing = missing_of(experts, lookup, a, routing);
+  }
   launch_route(held);
+  if (p.ranks && held.forced) {
+    list_found(experts, lookup.table, a.n_rows, routing, lookup.n_live);
+  }
 }
 
-// All experts that are chosen are in the device's memory, so far: one that is not is a fault, which
-// the mailbox names where there is a log.
+// Without a log all experts are in the table.
 void CudaOps::find_experts(const ExpertsView& experts, const LookupView& lookup,
                            const ExpertInputView& a, const RoutingView& routing) {
   auto held = std::exchange(held_, {});
   if (held && !lists_itself(*held, lookup, a, routing)) held_.swap(held);
   enqueue([&](const Attended&) {
-    require(lookup.part == 0, "rows of a layer in several parts do not run on GPUs yet");
     if (held) {
-      route_and_list(*held, experts, lookup);
+      route_and_list(*held, experts, lookup, a, routing);
     } else {
-      list_found(experts, lookup.table, a.n_rows, routing);
+      list_found(experts, lookup.table, a.n_rows, routing, lookup.n_live);
     }
     found_.n_live = lookup.n_live;
     if (!lookup.log.counts) return;
-    LogExperts p = log_of(routing, a.n_rows, lookup.log);
-    p.table = reinterpret_cast<const uint8_t* const*>(lookup.table);
-    p.n_live = lookup.n_live;
-    p.step = lookup.step;
-    p.layer = static_cast<uint32_t>(request_number(0, lookup.layer) >> 16);
-    p.fault = &mailbox_.words->fault;
-    log_experts(p, how_);
+    if (!found_.missing) find_missing(missing_of(experts, lookup, a, routing), how_);
+    found_.host = {.step = lookup.step,
+                   .number = request_number(0, lookup.layer, lookup.part),
+                   .answered = &mailbox_.words->answered,
+                   .fault = &mailbox_.words->fault,
+                   .relay = &scratch_.get<Zeros>(Use::zeros, 1)->relay,
+                   .rows = mailbox_.answers,
+                   .answer_ns = reinterpret_cast<const long long*>(&mailbox_.head->answer_ns),
+                   .began = scratch_.get<uint64_t>(Use::began, 1),
+                   .log = lookup.log.counts};
   });
+}
+
+FindMissing CudaOps::missing_of(const ExpertsView& experts, const LookupView& lookup,
+                                const ExpertInputView& a, const RoutingView& routing) {
+  const ExpertLayout layout(experts);
+  FindMissing p;
+  p.list = expert_list();
+  p.has_shared = static_cast<bool>(experts.shared_gate);
+  p.experts = routing.experts;
+  p.weights = routing.weights;
+  p.n_rows = found_.n_rows;
+  p.n_used = routing.n_used;
+  p.n_live = lookup.n_live;
+  p.step = lookup.step;
+  p.number = request_number(0, lookup.layer, lookup.part);
+  p.goes_on = lookup.part > 0;
+  require(lookup.staged.size() <= kMostStaged, lookup.staged.size(), " staged experts; ",
+          kMostStaged, " at most");
+  std::ranges::copy(lookup.staged, p.staged);
+  p.n_staged = static_cast<int>(lookup.staged.size());
+  p.host = bytes(lookup.host);
+  p.stride = static_cast<int64_t>(layout.stride);
+  p.up_at = static_cast<int64_t>(layout.up_at);
+  p.down_at = static_cast<int64_t>(layout.down_at);
+  p.expert_bytes = layout.n_bytes;
+  p.link_share = lookup.link_share;
+  p.a = a;
+  p.mailbox = mailbox_;
+  p.relay = &scratch_.get<Zeros>(Use::zeros, 1)->relay;
+  p.landing = lookup.landing;
+  p.lands = lookup.landing.data && p.n_rows == 1 && !found_.any && can_land(experts);
+  if (p.lands) {
+    found_.landing = {reinterpret_cast<uint8_t*>(lookup.landing.data),
+                      static_cast<int64_t>(lookup.landing.place_bytes)};
+    found_.down_at = p.down_at;
+  }
+  p.log = lookup.log;
+  p.began = scratch_.get<uint64_t>(Use::began, 1);
+  return p;
 }
 
 void CudaOps::change_table(const TableChangesView& changes) {

@@ -3,11 +3,12 @@
 #include "backend/cuda/cuda_ops.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "backend/cuda/attend.h"
 #include "backend/cuda/attend_any.h"
+#include "backend/cuda/attend_shape.h"
 #include "backend/cuda/cuda_ops_parts.h"
+#include "backend/cuda/delta_net.h"
 #include "backend/cuda/float_rows.h"
 #include "backend/cuda/pick.h"
 #include "backend/cuda/project.h"
@@ -36,44 +37,39 @@ void copy_columns(const float* from, int64_t from_stride, float* to, int64_t to_
                                static_cast<size_t>(n_rows), cudaMemcpyDeviceToDevice, how.stream));
 }
 
-NormOfHeads norm_of(HeadNorm norm) {
-  return norm == HeadNorm::none       ? NormOfHeads::none
-         : norm == HeadNorm::per_head ? NormOfHeads::per_head
-                                      : NormOfHeads::whole;
-}
-
-Attend shape_of(const AttentionView& a, const StepView& step, const KvLayerView& kv) {
-  require(kv.page_tokens > 0 && std::has_single_bit(static_cast<unsigned>(kv.page_tokens)),
-          "pages of ", kv.page_tokens, " tokens; GPUs need a power of two");
-  require(a.n_heads <= kMostHeads, a.n_heads, " heads; ", kMostHeads, " at most");
-  Attend p;
-  p.n_rows = rows_of(step.n_rows);
-  p.n_heads = a.n_heads;
-  p.n_kv_heads = a.n_kv_heads;
-  p.head_dim = a.head_dim;
-  p.head_norm = norm_of(a.head_norm);
-  p.q_norm = a.q_norm.weight;
-  p.k_norm = a.k_norm.weight;
-  p.eps = a.q_norm.eps;
-  p.angles = step.angles;
-  p.n_pairs = static_cast<int>(a.rope.frequencies.size());
-  p.pairs_are_adjacent = a.rope.pairing == RopePairing::adjacent;
-  p.sequences = step.sequences;
-  p.max_length = static_cast<int>(step.table_stride) * kv.page_tokens;
-  p.page_table = step.page_table;
-  p.table_stride = static_cast<int>(step.table_stride);
-  p.page_shift = std::countr_zero(static_cast<unsigned>(kv.page_tokens));
-  p.kv_type = kv.k_type;
-  p.k = reinterpret_cast<uint8_t*>(kv.k);
-  p.v = reinterpret_cast<uint8_t*>(kv.v);
-  return p;
-}
-
 // For the kernel that is made for it.
 bool is_common(const AttentionView& a, const KvLayerView& kv) {
   return kv.k_type == kv.v_type &&
          (kv.k_type == quant::Type::f16 || kv.k_type == quant::Type::bf16) &&
          (a.head_norm == HeadNorm::none || a.q_norm.eps == a.k_norm.eps);
+}
+
+// What the kernels of recurrent layers are told of a layer and its states.
+DeltaNetStep shape_of(const DeltaNetView& net, const StateLayerView& state) {
+  require(net.head_dim <= kDeltaDims, "recurrent heads of ", net.head_dim, " values; ", kDeltaDims,
+          " at most");
+  DeltaNetStep p;
+  p.n_taps = net.n_taps;
+  p.n_key_heads = net.n_key_heads;
+  p.n_value_heads = net.n_value_heads;
+  p.head_dim = net.head_dim;
+  p.by_remainder = net.key_heads == KeyHeads::by_remainder;
+  p.gates_by_key_head = net.gate_columns == GateColumns::by_key_head;
+  p.conv = net.conv;
+  p.decay = net.decay;
+  p.time_bias = net.time_bias;
+  p.norm = net.norm.weight;
+  p.eps = net.norm.eps;
+  p.states = state.data;
+  p.state_stride = state.stride;
+  p.from = state.from;
+  p.to = state.to;
+  p.n_sequences = state.n_sequences;
+  p.updates = state.updates;
+  p.update_stride = state.update_stride;
+  p.n_places = state.n_places;
+  p.max_logged_rows = state.max_logged_rows;
+  return p;
 }
 
 }  // namespace
@@ -92,6 +88,25 @@ CudaOps::CudaOps(CudaDevice& device, CudaStream& stream, const MailboxView& mail
 }
 
 CudaOps::~CudaOps() { stream_.set_before_end({}); }
+
+void CudaOps::reserve(const OpsSize& size) {
+  const OpsArrays a = ops_arrays(size);
+  const std::pair<Use, uint64_t> arrays[] = {{Use::input, a.input},
+                                             {Use::attended, a.attended},
+                                             {Use::expert_input, a.expert_input},
+                                             {Use::hidden, a.hidden},
+                                             {Use::outside, a.outside},
+                                             {Use::partials, a.partials},
+                                             {Use::queries, a.queries},
+                                             {Use::scores, a.scores},
+                                             {Use::normed, a.normed},
+                                             {Use::projected, a.projected},
+                                             {Use::gate, a.gate},
+                                             {Use::up, a.up},
+                                             {Use::pairs, a.pairs},
+                                             {Use::tiles, a.tiles}};
+  for (const auto& [use, n_bytes] : arrays) scratch_.get(use, n_bytes);
+}
 
 Int8Rows CudaOps::int8_rows(Use use, int64_t n_rows, int64_t n_cols) {
   const int64_t n_chunks = (n_cols + 255) / 256, n = n_rows * n_chunks;
@@ -164,11 +179,13 @@ void CudaOps::project_one(ConstRowsView x, const NormView& norm, const Projectio
   ProjectIn p;
   set_normed_rows(p, x, norm);
   p.n_cols = static_cast<int>(x.n_cols);
-  p.weights[p.n_weights++] = stripes(w, projection.bias);
-  p.out = scratch_.get<float>(Use::projected, n_rows * w.n_rows);
+  const WeightView woven = is_woven(w) ? w : woven_.stripes_of(w);
+  require(woven.n_rows == w.n_rows || !projection.bias, "a bias of ", w.n_rows, " rows");
+  p.weights[p.n_weights++] = stripes(woven, projection.bias);
+  p.out = scratch_.get<float>(Use::projected, n_rows * woven.n_rows);
   p.a = int8_rows(Use::input, n_rows, x.n_cols);
   cuda::project_in(p, how_);
-  copy_columns(p.out, w.n_rows, out.data + first, out.n_cols, w.n_rows, n_rows, how_);
+  copy_columns(p.out, woven.n_rows, out.data + first, out.n_cols, w.n_rows, n_rows, how_);
 }
 
 void CudaOps::attend(RowsView qkv, const AttentionView& attention, const StepView& step,
@@ -176,13 +193,12 @@ void CudaOps::attend(RowsView qkv, const AttentionView& attention, const StepVie
   if (step.n_rows > kMaxRows) return wide_attend(qkv, attention, step, kv, out);
   enqueue([&](const Attended&) {
     Attend p = shape_of(attention, step, kv);
+    p.n_rows = rows_of(step.n_rows);
     p.qkv = qkv.data;
     if (!is_common(attention, kv)) {
       attend_any(p, attention, step, kv, out);
       return;
     }
-    p.positions = step.positions;
-    p.n_live = step.n_live;
     p.out = out.data;
     p.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
     p.partials =
@@ -200,12 +216,37 @@ void CudaOps::attend_any(Attend p, const AttentionView& a, const StepView& step,
   const auto page = [&](quant::Type type) {
     return kv_page(type, a.n_kv_heads, a.head_dim, kv.page_tokens);
   };
-  p.positions = step.positions;
   p.out = out.data;
   cuda::attend_any(
       {p, kv.k_type, kv.v_type, page(kv.k_type), page(kv.v_type), a.q_norm.eps, a.k_norm.eps,
        step.n_live, scratch_.get<float>(Use::queries, out.n_rows * out.n_cols)},
       how_);
+}
+
+void CudaOps::delta_net(ConstRowsView in, const DeltaNetView& net, const StepView& step,
+                        const StateLayerView& state, RowsView out) {
+  enqueue([&](const Attended&) {
+    DeltaNetStep p = shape_of(net, state);
+    p.in = in.data;
+    p.n_rows = static_cast<int>(in.n_rows);
+    p.sequences = step.sequences;
+    p.positions = step.positions;
+    p.n_live = step.n_live;
+    p.out = out.data;
+    const bool has_blocks = net.head_dim % 32 == 0;
+    if (has_blocks) p.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
+    cuda::delta_net(p, how_);
+    if (has_blocks) attended_ = {out.data, p.out_int8};
+  });
+}
+
+void CudaOps::delta_replay(const DeltaNetView& net, const StateLayerView& state,
+                           const StateReplay& replay) {
+  enqueue([&](const Attended&) {
+    cuda::delta_replay(
+        {shape_of(net, state), replay.sequence, replay.begin, replay.end, replay.from, replay.to},
+        how_);
+  });
 }
 
 void CudaOps::project_add(ConstRowsView in, const Projection& projection, RowsView x) {

@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "backend/cuda/attend.h"
@@ -12,6 +13,7 @@
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/cuda_woven.h"
 #include "backend/cuda/experts.h"
+#include "backend/cuda/find_missing.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/project.h"
 #include "backend/cuda/route.h"
@@ -36,6 +38,10 @@ class CudaOps final : public DeviceOps {
                   RowsView out) override;
   void attend(RowsView qkv, const AttentionView& attention, const StepView& step,
               const KvLayerView& kv, RowsView out) override;
+  void delta_net(ConstRowsView in, const DeltaNetView& net, const StepView& step,
+                 const StateLayerView& state, RowsView out) override;
+  void delta_replay(const DeltaNetView& net, const StateLayerView& state,
+                    const StateReplay& replay) override;
   void project_add(ConstRowsView in, const Projection& projection, RowsView x) override;
   void route(ConstRowsView x, const NormView& norm, const RouterView& router,
              const ExpertInputView& a, const RoutingView& routing) override;
@@ -45,9 +51,13 @@ class CudaOps final : public DeviceOps {
               const WeightView& output, RowsView logits) override;
   void pick(ConstRowsView logits, const StepView& step, int64_t first, PickedRow* picks) override;
 
+  void reserve(const OpsSize& size) override;
   void change_table(const TableChangesView& changes) override;
   void foresee(const ForeseeView& foresee, ConstRowsView x, const NormView& norm,
                const RouterView& router, const RoutingView& prediction) override;
+  int64_t most_found_rows() const override {
+    return std::min<int64_t>(mailbox_.shape.max_rows, kMaxRows);
+  }
   void find_experts(const ExpertsView& experts, const LookupView& lookup, const ExpertInputView& a,
                     const RoutingView& routing) override;
   void compute_found(const ExpertsView& experts, const ExpertInputView& a) override;
@@ -71,7 +81,11 @@ class CudaOps final : public DeviceOps {
     Int8Rows hidden = {};
     const int32_t* n_live = nullptr;
     Ranking ranking = {};
-    std::optional<ExpertsView> any;  // where their matrices are computed one by one
+    std::optional<FindMissing> missing = {};  // that gate_up looks for itself
+    Landing landing = {};                     // where copies of what is read are left
+    int64_t down_at = 0;                      // in such a copy
+    HostAnswers host = {};                    // where it computes some
+    std::optional<ExpertsView> any;           // where their matrices are computed one by one
   };
 
   // A route that is recorded waits for find_experts, which knows where experts stand: then it makes
@@ -79,6 +93,7 @@ class CudaOps final : public DeviceOps {
   struct HeldRoute {
     Route route;
     ExpertInputView a;
+    const int32_t* forced = nullptr;  // as RoutingView has them
   };
 
   // What a wide step's experts leave behind, by slot: those of the shared expert from n_routed on.
@@ -92,10 +107,9 @@ class CudaOps final : public DeviceOps {
 
   template <typename Work>
   void enqueue(const Work& work);
-  [[noreturn]] void missing(const char* what) const;
   Int8Rows int8_rows(CudaScratch::Use use, int64_t n_rows, int64_t n_cols);
   Route route_of(ConstRowsView x, const NormView& norm, const RouterView& router);
-  ExpertList expert_list();
+  ExpertList expert_list(CudaScratch::Use use = CudaScratch::Use::groups);
   Int8Rows input_rows(const ExpertInputView& a);
   void look_at(const ExpertsView& experts, int n_rows, int n_used);
   void compute_any(const ExpertsView& experts, const ExpertInputView& a);
@@ -108,15 +122,17 @@ class CudaOps final : public DeviceOps {
                   RowsView out);
   void logits_at(Logits p, const WeightView& output, float* out);
   void list_found(const ExpertsView& experts, const std::byte* const* table, int64_t n_rows,
-                  const RoutingView& routing);
+                  const RoutingView& routing, const int32_t* n_live);
   void compute_list(const ExpertsView& experts, const ExpertInputView& a);
   void add_list(const RoutingView& routing, RowsView x);
-  LogExperts log_of(const RoutingView& routing, int64_t n_rows, const LayerLogView& log);
+  FindMissing missing_of(const ExpertsView& experts, const LookupView& lookup,
+                         const ExpertInputView& a, const RoutingView& routing);
   void launch_route(const HeldRoute& held);
   void launch_held();
   bool lists_itself(const HeldRoute& held, const LookupView& lookup, const ExpertInputView& a,
                     const RoutingView& routing) const;
-  void route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup);
+  void route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup,
+                      const ExpertInputView& a, const RoutingView& routing);
   void copy_rows(const ExpertInputView& a, const Int8Rows& rows, bool to_view);
 
   // Of more than 16 rows (cuda_wide.cpp).

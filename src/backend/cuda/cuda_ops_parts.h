@@ -20,6 +20,7 @@ struct Zeros {
   unsigned n_routed;
   unsigned n_picked[kMaxRows];
   const uint8_t* table[kMostExperts];
+  AnswerRelay relay;  // not left at zero
 };
 
 inline void require(bool holds, const auto&... what) {

@@ -24,6 +24,8 @@ struct CudaProbe {
   int major = 0, minor = 0;  // compute capability
   uint64_t n_bytes = 0;
   uint64_t free_bytes = 0;
+  uint64_t own_bytes = 0;    // that CUDA took for this process: its context and all kernels
+  bool has_display = false;  // or so it seems: kernels may not run for long
   bool has_unified_addresses = true;
   std::string kernel_error;  // why this build's kernels do not load, in CUDA's words
   std::string device_error;  // why it does nothing at all, likewise

@@ -7,9 +7,8 @@
 namespace sluice::backend::cuda {
 namespace {
 
-// Once the context is there: code that is loaded when it is first launched, recordings, and what is
-// lost between allocations.
-constexpr uint64_t kOwnBytes = 256 * kMiB;
+// Windows come and go: what they may take while a session lasts.
+constexpr uint64_t kDisplayBytes = 512 * kMiB;
 
 std::string version(int v) { return cat(v / 1000, ".", v % 1000 / 10); }
 
@@ -66,7 +65,12 @@ GpuList list_of(std::span<const CudaProbe> probes) {
   for (const CudaProbe& p : probes) {
     std::string problem = problem_of(p);
     if (p.n_devices == 0) return {{}, std::move(problem)};
-    list.gpus.push_back({p.index, p.card, p.n_bytes, p.free_bytes, kOwnBytes, std::move(problem)});
+    list.gpus.push_back({.index = p.index,
+                         .name = p.card,
+                         .vram_bytes = p.n_bytes,
+                         .vram_free = p.free_bytes + p.own_bytes,
+                         .vram_overhead = p.own_bytes + (p.has_display ? kDisplayBytes : 0),
+                         .problem = std::move(problem)});
   }
   return list;
 }

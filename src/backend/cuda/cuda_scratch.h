@@ -1,5 +1,5 @@
 // Memory that operations use among themselves, from one to the next: what they were given, and more
-// where that does not suffice. It grows while steps are recorded, and what a recording may point to
+// where that does not suffice, as where nobody has reserved anything. What a recording may point to
 // is released with it and not before.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -32,7 +32,10 @@ class CudaScratch {
     projected,  // rows of one projection, on their way to their place
     gate,       // f32 rows of experts whose matrices are computed one by one
     up,
-    live,   // rows of a wide step's slices
+    began,  // when the step's experts were looked up
+    foreseen_input,
+    foreseen_scores,
+    foreseen_groups,
     pairs,  // of a wide step, by expert
     tiles,  // of them
     count,

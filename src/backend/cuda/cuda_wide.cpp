@@ -1,13 +1,15 @@
 // The operations of a GPU's stream for steps of more than 16 rows (cuda_ops.h): experts and
-// projections by wide_gemm.h; router and attention by the kernels of 16 rows, slice after slice.
+// projections by wide_gemm.h, attention by wide_attend.h, the router by wide_route.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
 
-#include "backend/cuda/cuda_ops_parts.h"
+#include "backend/cuda/attend_shape.h"
+#include "backend/cuda/float_rows.h"
 #include "backend/cuda/project.h"
 #include "backend/cuda/quantize_rows.h"
+#include "backend/cuda/wide_attend.h"
 #include "backend/cuda/wide_experts.h"
+#include "backend/cuda/wide_route.h"
 
 namespace sluice::backend::cuda {
 namespace {
@@ -59,24 +61,39 @@ WideGemm all_rows(const WeightView& w, const Int8Rows& in, int64_t n_rows, const
 
 void CudaOps::wide_project_in(ConstRowsView x, const NormView& norm,
                               std::span<const Projection> projections, RowsView out) {
-  if (!std::ranges::all_of(projections, [](const auto& p) { return is_woven(p.weight); })) {
-    return each_slice(x.n_rows, [&](int64_t first, int64_t n) {
-      project_in(some_rows(x, first, n), norm, projections, some_rows(out, first, n));
-    });
-  }
   enqueue([&](const Attended&) {
+    // Others than stripes first, since they use the same memory for their rows.
+    int64_t column = 0;
+    for (const Projection& one : projections) {
+      if (!is_woven(one.weight)) {
+        each_slice(x.n_rows, [&](int64_t first, int64_t n) {
+          project_one(some_rows(x, first, n), norm, one, some_rows(out, first, n), column);
+        });
+      }
+      column += one.weight.n_rows;
+    }
     const Int8Rows in = int8_rows(Use::input, x.n_rows, x.n_cols);
     quantize_rows({x.data, nullptr, norm.weight, norm.eps, static_cast<int>(x.n_rows),
                    static_cast<int>(x.n_cols), in},
                   how_);
-    int64_t column = 0;
-    for (const Projection& one : projections) {
-      WideGemm p = all_rows(one.weight, in, x.n_rows, how_);
+    column = 0;
+    for (auto one = projections.begin(); one != projections.end();) {
+      if (!is_woven(one->weight)) {
+        column += (one++)->weight.n_rows;
+        continue;
+      }
+      WideGemm p = all_rows(one->weight, in, x.n_rows, how_);
       p.out = out.data + column;
       p.out_stride = static_cast<int>(out.n_cols);
-      p.bias = one.bias;
+      p.bias = one->bias;
+      column += one->weight.n_rows;
+      for (++one; one != projections.end() && one->weight.type == p.type; ++one) {
+        if (!is_woven(one->weight) || p.n_more == kMoreMatrices) break;
+        p.more[p.n_more++] = {bytes(one->weight.data), one->bias,
+                              static_cast<int>(one->weight.n_rows)};
+        column += one->weight.n_rows;
+      }
       wide_gemm(p, how_);
-      column += one.weight.n_rows;
     }
   });
 }
@@ -87,11 +104,14 @@ void CudaOps::wide_project_add(ConstRowsView in, const Projection& projection, R
       project_add(some_rows(in, first, n), projection, some_rows(x, first, n));
     });
   }
-  enqueue([&](const Attended&) {
-    const Int8Rows rows = int8_rows(Use::input, in.n_rows, in.n_cols);
-    quantize_rows({in.data, nullptr, nullptr, 0.0f, static_cast<int>(in.n_rows),
-                   static_cast<int>(in.n_cols), rows},
-                  how_);
+  enqueue([&](const Attended& attended) {
+    Int8Rows rows = attended.int8;
+    if (attended.f32 != in.data) {
+      rows = int8_rows(Use::input, in.n_rows, in.n_cols);
+      quantize_rows({in.data, nullptr, nullptr, 0.0f, static_cast<int>(in.n_rows),
+                     static_cast<int>(in.n_cols), rows},
+                    how_);
+    }
     WideGemm p = all_rows(projection.weight, rows, in.n_rows, how_);
     p.out = x.data;
     p.out_stride = static_cast<int>(x.n_cols);
@@ -101,36 +121,52 @@ void CudaOps::wide_project_add(ConstRowsView in, const Projection& projection, R
   });
 }
 
-// Attention reads keys, values and *n_live before it waits for the kernel before. Here that one
-// wrote them, so nothing begins early.
+// Caches of other types by attend_any: right, and not fast. (Their keys and values, rounded to f16,
+// would change logits by more than noise does.)
 void CudaOps::wide_attend(RowsView qkv, const AttentionView& attention, const StepView& step,
                           const KvLayerView& kv, RowsView out) {
-  const int64_t n_slices = (step.n_rows + kMaxRows - 1) / kMaxRows;
-  int32_t* live = nullptr;
   enqueue([&](const Attended&) {
-    live = scratch_.get<int32_t>(Use::live, n_slices);
-    live_of_slices({step.n_live, static_cast<int>(n_slices), live}, how_);
+    Attend of = shape_of(attention, step, kv);
+    of.qkv = qkv.data;
+    const bool is_half = kv.k_type == quant::Type::f16 || kv.k_type == quant::Type::bf16;
+    if (!is_half || kv.k_type != kv.v_type) {
+      attend_any(of, attention, step, kv, out);
+      return;
+    }
+    of.out = out.data;
+    of.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
+    const int64_t n_halves = wide_query_halves(step.n_rows, of.n_heads, of.head_dim);
+    auto* const queries = scratch_.get(
+        Use::queries, static_cast<uint64_t>(2 * n_halves + step.n_rows * of.n_heads * 4));
+    cuda::wide_attend(
+        {of, kv_page(kv.k_type, of.n_kv_heads, of.head_dim, kv.page_tokens), attention.q_norm.eps,
+         attention.k_norm.eps, reinterpret_cast<uint16_t*>(queries),
+         reinterpret_cast<float*>(queries + 2 * n_halves)},
+        how_);
+    attended_ = {out.data, of.out_int8};
   });
-  if (!live) return;
-  const bool overlaps = std::exchange(how_.overlaps, false);
-  const auto n_rot = static_cast<int64_t>(2 * attention.rope.frequencies.size());
-  each_slice(step.n_rows, [&](int64_t first, int64_t n) {
-    StepView some = step;
-    some.n_rows = n;
-    some.n_live = live + first / kMaxRows;
-    some.positions += first;
-    some.sequences += first;
-    some.angles += first * n_rot;
-    attend(some_rows(qkv, first, n), attention, some, kv, some_rows(out, first, n));
-  });
-  how_.overlaps = overlaps;
 }
 
 void CudaOps::wide_route(ConstRowsView x, const NormView& norm, const RouterView& router,
                          const ExpertInputView& a, const RoutingView& routing) {
-  each_slice(x.n_rows, [&](int64_t first, int64_t n) {
-    route(some_rows(x, first, n), norm, router, backend::some_rows(a, first, n),
-          rows_from(routing, first));
+  enqueue([&](const Attended&) {
+    WideRoute p{route_of(x, norm, router)};
+    p.of.scores = scratch_.get<float>(Use::scores, x.n_rows * (p.of.n_experts + 1));
+    p.of.a = input_rows(a);
+    p.of.experts = routing.experts;
+    p.of.weights = routing.weights;
+    p.of.shared_weights = router.shared_gate ? routing.shared_weights : nullptr;
+    const int64_t n_cols = wide_route_cols(p.of.d_model);
+    p.weighted = scratch_.get<float>(Use::normed, x.n_rows * (n_cols + 1));
+    p.scales = p.weighted + x.n_rows * n_cols;
+    cuda::wide_route(p, how_);
+    copy_rows(a, p.of.a, true);
+    if (a.f32) {
+      norm_rows({x.data, nullptr, norm.weight, norm.eps, p.of.n_rows, p.of.d_model, a.f32}, how_);
+    }
+    if (routing.forced) {
+      force_experts({routing.forced, routing.experts, p.of.n_rows * p.of.n_used}, how_);
+    }
   });
 }
 

@@ -15,6 +15,7 @@
 #include "backend/cuda/combine.h"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
+#include "backend/cuda/host_words.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
@@ -50,37 +51,55 @@ template <Type type>
 class UnitWalk {
  public:
   __device__ __forceinline__ UnitWalk(const DownArgs& a, const ExpertGroup* groups, int n_groups)
-      : a_(a), groups_(groups), n_groups_(n_groups), group_(warp_index()) {}
+      : a_(a), groups_(groups), n_groups_(n_groups), group_(warp_index()) {
+    find();
+  }
 
   __device__ __forceinline__ bool is_done() const { return group_ >= n_groups_; }
   __device__ __forceinline__ const ExpertGroup& group() const { return groups_[group_]; }
-  __device__ __forceinline__ RowShape shape() const {
-    return is_shared() ? a_.shared_shape : a_.shape;
-  }
+  __device__ __forceinline__ const RowShape& shape() const { return shape_; }
   // n is 0 where another place computes the expert.
   __device__ __forceinline__ Unit unit() const {
-    const uint8_t* const down = group().down;
-    const int first = kUnitChunks * unit_;
-    if (down == nullptr) return {nullptr, first, 0};
-    const int64_t stripe = is_shared() ? a_.shared_stripe_bytes : a_.stripe_bytes;
-    return {down + blockIdx.x * stripe + chunk_offset<type>(first), first,
-            min(kUnitChunks, shape().n_chunks - first)};
+    return {stripe_ + chunk_offset<type>(first_), first_,
+            min(kUnitChunks, shape_.n_chunks - first_)};
   }
   // True where a group ends.
   __device__ __forceinline__ bool advance() {
-    if (group().down != nullptr && ++unit_ < shape().n_units()) return false;
-    unit_ = 0, group_ += kWarps;
+    first_ += kUnitChunks;
+    if (first_ < shape_.n_chunks) return false;
+    group_ += kWarps;
+    find();
     return true;
   }
 
  private:
-  __device__ __forceinline__ bool is_shared() const {
-    return a_.p.shape.shared_d_ff > 0 && group_ == n_groups_ - 1;
+  __device__ __forceinline__ void find() {
+    first_ = 0;
+    if (is_done()) return;
+    const bool is_shared = a_.p.shape.shared_d_ff > 0 && group_ == n_groups_ - 1;
+    shape_ = is_shared ? a_.shared_shape : a_.shape;
+    stripe_ = group().down;
+    if (stripe_) {
+      stripe_ += blockIdx.x * (is_shared ? a_.shared_stripe_bytes : a_.stripe_bytes);
+    } else {
+      shape_.n_chunks = 0;
+    }
   }
 
   const DownArgs& a_;
   const ExpertGroup* groups_;
-  int n_groups_, group_, unit_ = 0;
+  int n_groups_, group_, first_ = 0;
+  RowShape shape_ = {};
+  const uint8_t* stripe_ = nullptr;  // of the group
+};
+
+// A unit's weights, awaited where its inputs have been requested.
+struct Awaited {
+  static constexpr bool kAlways = false;
+  WeightRing& ring;
+  __device__ __forceinline__ const uint8_t* operator()(const uint8_t* src) const {
+    return ring.wait(src);
+  }
 };
 
 __device__ __forceinline__ InputRow hidden_row(const Int8Rows& h, int slot) {
@@ -105,6 +124,7 @@ template <Type type>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     down_kernel(const __grid_constant__ DownArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
+  __shared__ HostTimes times;
   const SharedPlan plan = shared_plan(a);
   const int warp = warp_index(), lane = lane_index();
   auto* const groups = reinterpret_cast<ExpertGroup*>(shared + plan.groups_at);
@@ -115,6 +135,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   const int n_groups = __ldcg(a.p.list.n_groups), n_rows = a.p.n_rows;
   const int n_live = a.p.n_live ? min(__ldcg(a.p.n_live), n_rows) : n_rows;
   load_groups(a.p.list.groups, a.most_groups, groups);
+  if (threadIdx.x == 0) times = {};
   const int n_routed = n_rows * a.p.shape.n_used;
   for (int i = threadIdx.x; i < a.n_slots; i += kThreads) {
     if (i < n_routed) weights_of_slots[i] = __ldcg(a.p.weights + i);
@@ -133,6 +154,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   for (int i = 0; i < a.ring.n_slots && !asked.is_done(); ++i) request();
   wait_for_previous_kernel();
 
+  if (blockIdx.x == 0 && threadIdx.x == 0) begin_times(a.p.host, times);
   const bool sums = static_cast<int>(threadIdx.x) < 8 * n_live;
   float x = 0.0f;
   if (sums) {
@@ -143,19 +165,20 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
 #pragma unroll 1
   while (!walk.is_done()) {
     const ExpertGroup& group = walk.group();
-    const RowShape shape = walk.shape();
-    const Unit asked_for = walk.unit();
+    const Unit unit = walk.unit();
     const int n_pairs = group.n_pairs;
-    const Unit unit{ring.wait(asked_for.data), asked_for.first, asked_for.n};
     if (unit.n == 0) {
+      ring.wait(unit.data);
+      await_answer(a.p.host, times);
       for (int i = lane; i < 8 * n_pairs; i += kWarp) {
         const int own = group.slot[i / 8];
-        outs[own * 8 + i % 8] = __ldcg(a.p.outside + static_cast<int64_t>(own) * a.p.shape.d_model +
+        outs[own * 8 + i % 8] = __ldcv(a.p.outside + static_cast<int64_t>(own) * a.p.shape.d_model +
                                        8 * blockIdx.x + i % 8);
       }
     } else {
-      add_pairs<type, PastL1Load>(unit, shape, n_pairs, acc,
-                                  [&](int k) { return hidden_row(a.p.h, group.slot[k]); });
+      add_pairs<type, PastL1Load>(
+          unit, walk.shape(), n_pairs, acc, [&](int k) { return hidden_row(a.p.h, group.slot[k]); },
+          Awaited{ring});
     }
     __syncwarp();
     if (!asked.is_done()) request();
@@ -167,6 +190,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   }
   __syncthreads();
   if (sums) combine(a, weights_of_slots, outs, static_cast<int>(threadIdx.x), x);
+  if (blockIdx.x == 0 && threadIdx.x == 0) write_times(a.p.host, times);
 }
 
 template <Type type>

@@ -15,6 +15,7 @@
 #include "backend/cuda/combine.h"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
+#include "backend/cuda/host_words.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
@@ -32,6 +33,7 @@ constexpr int kMinShared = 60 * 1024;  // registers keep a third block off an SM
 
 struct Chosen {  // in shared memory
   const uint8_t* down[kMostGroups];
+  uint8_t* landing[kMostGroups];  // where its weights are left as well, as `down` has them; or null
   int slot[kMostGroups];
   float weight[kMostGroups];  // by slot
   float out[kMostGroups][8];  // by slot
@@ -45,6 +47,8 @@ __device__ __forceinline__ void read_list(const Down& p, int n_groups, Chosen& o
   out.down[i] = reinterpret_cast<const uint8_t*>(
       __ldcg(reinterpret_cast<const unsigned long long*>(&group->down)));
   out.slot[i] = __ldcg(group->slot);
+  const int place = p.landing.data ? __ldcg(&group->landing) : -1;
+  out.landing[i] = place < 0 ? nullptr : p.landing.data + place * p.landing.place_bytes + p.down_at;
 }
 
 // The unit a warp is at: its groups one after the other, every eighth.
@@ -53,11 +57,16 @@ struct Place {
   int unit;
 };
 
+// Chunks that are unpacked before the wait. (Of types of two parts some would be spilled.)
+template <Type type>
+constexpr int kEarly = Taken<type>::kParts == 2 ? 0 : kEarlyChunks<type>;
+
 template <Type type>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1 : 2))
     down_row_kernel(const __grid_constant__ DownSizes a) {
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Chosen chosen;
+  __shared__ HostTimes times;
   __shared__ uint64_t barriers[kWarps * kMostStages];
   const int warp = warp_index(), lane = lane_index();
   const int n_groups = a.p.shape.n_used + (a.p.shape.shared_d_ff > 0 ? 1 : 0);
@@ -65,6 +74,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
                   barriers + warp * kMostStages, a.ring.n_slots);
   let_next_kernel_begin();
   read_list(a.p, n_groups, chosen);
+  if (threadIdx.x == 0) times = {};
   __syncthreads();
 
   const auto shape_of = [&](int group) {
@@ -103,12 +113,17 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     const int slot = chosen.slot[at.group];
     Unit unit{ring.wait(src), kUnitChunks * at.unit, 0};
     unit.n = min(kUnitChunks, shape.n_chunks - unit.first);
+    if (src && chosen.landing[at.group]) {
+      leave_copy(chosen.landing[at.group] + (src - chosen.down[at.group]), unit.data,
+                 unit_bytes<type>(shape, unit.first, unit.n), lane);
+    }
     UnitWeights weights;
-    if (src) unpack_unit<type>(unit, shape, weights);
+    if (src) unpack_unit<type, kEarly<type>>(unit, shape, weights);
     if (!waited) {
       wait_for_previous_kernel();
       waited = true;
       const int own = static_cast<int>(threadIdx.x), n_used = a.p.shape.n_used;
+      if (own == 0 && blockIdx.x == 0) begin_times(a.p.host, times);
       if (own < 8) x = __ldcg(a.p.x + 8 * blockIdx.x + lane);
       if (own < n_groups) {
         weight = __ldcg(own < n_used ? a.p.weights + own : a.p.shared_weights + own - n_used);
@@ -118,15 +133,18 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
       const int64_t first = static_cast<int64_t>(slot) * a.p.h.n_chunks;
       const InputRow hidden{a.p.h.q + kChunk * first, a.p.h.d + 8 * first, a.p.h.y + 8 * first};
       PerLane<float> got;
-      dot_unit<type, PastL1Load>(unit, shape, weights, hidden, got);
+      dot_unit<type, PastL1Load, kEarly<type>>(unit, shape, weights, hidden, got);
       add_in_order(got, unit.n, acc);
       if (at.unit == shape.n_units() - 1) {
         if (lane % 4 == 0) chosen.out[slot][lane / 4] = acc.value;
         acc.value = 0.0f;
       }
-    } else if (lane < 8) {
-      chosen.out[slot][lane] = __ldcg(a.p.outside + static_cast<int64_t>(slot) * a.p.shape.d_model +
-                                      8 * blockIdx.x + lane);
+    } else {
+      await_answer(a.p.host, times);
+      if (lane < 8) {
+        chosen.out[slot][lane] = __ldcv(
+            a.p.outside + static_cast<int64_t>(slot) * a.p.shape.d_model + 8 * blockIdx.x + lane);
+      }
     }
     __syncwarp();
     if (asked.group < n_groups) request();
@@ -138,6 +156,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     a.p.x[8 * blockIdx.x + lane] =
         __fadd_rn(x, sum_by_rank(chosen.weight, chosen.out[0] + lane, n_groups, 8));
   }
+  if (blockIdx.x == 0 && threadIdx.x == 0) write_times(a.p.host, times);
 }
 
 template <Type type>

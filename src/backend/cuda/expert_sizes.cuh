@@ -48,18 +48,21 @@ struct PairSets {
   __device__ __forceinline__ void each(int n_pairs, int lane, const Use& use) const {
 #pragma unroll
     for (int k = 0; k < kSets; ++k) {
+      if (kInputsAtOnce * k >= n_pairs) break;
       const int pair = kInputsAtOnce * k + lane % 4;
       if (pair < n_pairs) use(pair, of[k].value);
     }
   }
 };
 
-// Adds a unit's chunks to the sums of all pairs; rows(k) is pair k's input.
-template <Type type, typename Load, typename Rows>
-__device__ __forceinline__ void add_pairs(const Unit& unit, const RowShape& shape, int n_pairs,
-                                          PairSets& acc, const Rows& rows) {
-  if (n_pairs == 1) return add_unit<type, Load, 1>(unit, shape, rows, acc.of[0]);
-  if (n_pairs == 2) return add_unit<type, Load, 2>(unit, shape, rows, acc.of[0]);
+// Adds a unit's chunks to the sums of all pairs, one at least; rows(k) is pair k's input. ready: as
+// of add_unit().
+template <Type type, typename Load, typename Rows, typename AreReady>
+__device__ __forceinline__ void add_pairs(Unit unit, const RowShape& shape, int n_pairs,
+                                          PairSets& acc, const Rows& rows, const AreReady& ready) {
+  if (n_pairs == 1) return add_unit<type, Load, 1>(unit, shape, rows, acc.of[0], ready);
+  if (n_pairs == 2) return add_unit<type, Load, 2>(unit, shape, rows, acc.of[0], ready);
+  unit.data = ready(unit.data);
 #pragma unroll 1
   for (int first = 0; first < n_pairs; first += kInputsAtOnce) {
     PerLane<float> sum{};
@@ -73,6 +76,15 @@ __device__ __forceinline__ void add_pairs(const Unit& unit, const RowShape& shap
     for (int k = 0; k < PairSets::kSets; ++k) {
       if (kInputsAtOnce * k == first) acc.of[k] = sum;
     }
+  }
+}
+
+// Leaves what a warp has read over the link in the device's memory too; multiples of 16 bytes.
+__device__ __forceinline__ void leave_copy(uint8_t* to, const uint8_t* from, int n_bytes,
+                                           int lane) {
+#pragma unroll 1
+  for (int i = 16 * lane; i < n_bytes; i += 16 * kWarp) {
+    *reinterpret_cast<uint4*>(to + i) = *reinterpret_cast<const uint4*>(from + i);
   }
 }
 

@@ -4,12 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "backend/cuda/host_answers.h"
 #include "backend/cuda/int8_rows.h"
 #include "quant/type.h"
 
 namespace sluice::backend::cuda {
 
 struct Launch;
+struct FindMissing;
 
 constexpr int kMaxRows = 16;
 constexpr int kMaxUsed = 16;  // experts of a row
@@ -21,6 +23,7 @@ struct alignas(16) ExpertGroup {
   const uint8_t* up;
   const uint8_t* down;
   int32_t n_pairs;
+  int32_t landing;  // where experts are looked up for a single row: the place for a copy, or -1
   int16_t row[kMaxRows];
   int16_t slot[kMaxRows];
 };
@@ -56,8 +59,19 @@ struct Ranking {
   int64_t down_at = 0;
   int32_t* experts = nullptr;  // [n_used]
   float* weights = nullptr;    // [n_used]
+  // Of a rank, who is taken instead of the one that has it, where not negative; null: nobody is.
+  const int32_t* forced = nullptr;  // [n_used], written before the layer's kernels
+  // Looks for those that the table lacks, by itself; in the host's memory, read at the launch.
+  // Null: it lacks none.
+  const FindMissing* missing = nullptr;
 };
 constexpr int kMostRanked = 128;
+
+// Places for copies of what a single row's kernels read over the link (ExpertGroup::landing).
+struct Landing {
+  uint8_t* data = nullptr;  // null: none is left
+  int64_t place_bytes = 0;
+};
 
 // h = int8(SwiGLU(gate a, up a)), for all pairs of the list. a: [n_rows, d_model]; h: [slots, the
 // larger d_ff].
@@ -68,12 +82,13 @@ struct GateUp {
   Int8Rows a;
   Int8Rows h;
   Ranking ranking = {};
+  Landing landing = {};
 };
 void gate_up(const GateUp& p, const Launch& how);
 
 // x[r] += sum_k weights[r][k] down_k(h of the slot), in order of rank, then the shared expert's.
 // outside: [slots, d_model] f32, rows that were computed elsewhere; read where a group has no
-// address.
+// address, once the host has answered.
 struct Down {
   ExpertShape shape;
   int n_rows = 0;
@@ -84,6 +99,9 @@ struct Down {
   const float* outside = nullptr;
   float* x = nullptr;               // [n_rows, d_model]
   const int32_t* n_live = nullptr;  // rows from *n_live on stay as they are; null: there are none
+  HostAnswers host = {};            // who computes `outside`; null: it is there
+  Landing landing = {};
+  int64_t down_at = 0;  // in an expert's slot
 };
 void down(const Down& p, const Launch& how);
 

@@ -142,9 +142,9 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
       is_here = unit.n > 0;
       unit.data = ring.wait(unit.data);
       if (is_here) {
-        add_pairs<type, StagedLoad>(unit, a.shape, n_pairs, acc, [&](int k) {
-          return staged_row(rows, a.shape.n_chunks, group.row[k]);
-        });
+        add_pairs<type, StagedLoad>(
+            unit, a.shape, n_pairs, acc,
+            [&](int k) { return staged_row(rows, a.shape.n_chunks, group.row[k]); }, Ready{});
       }
       __syncwarp();
       if (!asked.is_done()) request();

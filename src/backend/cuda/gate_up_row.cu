@@ -3,8 +3,11 @@
 // Layout   weights: stripes; a and h: int8 rows (int8_rows.h).
 // Mapping  a block makes 32 hidden values of one expert: four stripes of gate and four of up, one
 //          to a warp, unit by unit. Its expert is that of a rank, which the block finds
-//          among the router's scores; or the list names it. Where there is no list, one more block
-//          writes it before it lets down begin, which reads it at once.
+//          among the router's scores; or the list names it. Where there is no list, one more block,
+//          the first, writes it before it lets down begin, which reads it at once; and where experts
+//          may be missing, that block asks the host for what nobody else brings, and writes the log.
+//          What comes over the link is left in the device's memory as well; it is asked for when
+//          the host has its request, which would else stand behind megabytes of reads.
 // Limits   as gate_up.cu. Not more than two blocks fit an SM, on purpose: a dependent launch packs
 //          blocks where the kernel before ends first. 80 registers (kRoomForDown), so that a block
 //          of down fits beside one of these and has its weights when the hidden rows are there.
@@ -12,8 +15,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "backend/cuda/ask_host.cuh"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
+#include "backend/cuda/find_row.h"
 #include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/rank.h"
@@ -30,87 +35,206 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kStages = 2;
 constexpr int kMinShared = 78 * 1024;  // keeps a third block off an SM of 228 KB
 
-// Whether 80 registers suffice: of Q2_K and Q5_1 some would be spilled.
+// Whether 80 registers suffice: of these types some would be spilled.
 template <Type type>
-constexpr bool kRoomForDown = !(type == Type::q2_k || type == Type::q5_1);
+constexpr bool kRoomForDown =
+    !(type == Type::q2_k || type == Type::q5_1 || Taken<type>::kParts == 2);
+
+struct RowArgs : GateUpSizes {
+  FindMissing missing;  // where ranking.missing is not null
+};
 
 // Scores of a row's experts in shared memory, and what is made of them.
 struct Scored {
   alignas(16) uint32_t keys[kMostRanked];
   float scores[kMostRanked];
-  float best[kMaxUsed];  // by rank
+  float best[kMaxUsed];  // by rank, as the next two
+  int experts[kMaxUsed];
+  const uint8_t* at[kMaxUsed];
 };
 
-// The group of an expert, for down.
-__device__ __forceinline__ void write_group(const GateUpSizes& a, int which, int expert,
-                                            const uint8_t* address) {
+// What a block computes.
+struct Own {
+  const uint8_t* gate;
+  const uint8_t* up;
+  uint8_t* landing;  // where its weights are left as well, as far from there as from `gate`
+  int slot;
+  bool waits;  // for the request to the host
+};
+
+// Lane k of a warp: the expert of rank k, and where it is.
+struct RowExperts {
+  PerLane<int> experts;
+  RowFound found;
+};
+
+// Who is taken instead of rank `lane`'s, and where it is. Known since the step's head, so read before
+// the wait.
+struct Forced {
+  int expert = -1;  // nobody
+  const uint8_t* at = nullptr;
+};
+__device__ __forceinline__ Forced read_forced(const RowArgs& a, int lane) {
   const Ranking& r = a.p.ranking;
-  ExpertGroup& group = a.p.list.groups[which];
-  group.gate = address;
-  group.up = address ? address + r.up_at : nullptr;
-  group.down = address ? address + r.down_at : nullptr;
-  group.n_pairs = 1;
-  group.row[0] = 0, group.slot[0] = static_cast<int16_t>(which);
-  if (which == 0) *a.p.list.n_groups = a.p.shape.n_used;
-  r.experts[which] = expert;
+  Forced out;
+  if (r.forced && lane < a.p.shape.n_used) out.expert = __ldcg(r.forced + lane);
+  if (out.expert >= 0) {
+    out.at = reinterpret_cast<const uint8_t*>(
+        __ldcg(reinterpret_cast<const unsigned long long*>(r.table + out.expert)));
+  }
+  return out;
 }
 
-// By one warp.
-__device__ __forceinline__ void write_weights(const GateUpSizes& a, const Scored& scored,
+// By a warp, behind a barrier.
+__device__ __forceinline__ RowExperts find_experts(const RowArgs& a, const Scored& scored,
+                                                   const Forced& forced, int n_landed) {
+  const Ranking& r = a.p.ranking;
+  const int lane = lane_index(), n = a.p.shape.n_used;
+  const bool is_forced = forced.expert >= 0;
+  RowExperts out{{is_forced ? forced.expert : lane < n ? scored.experts[lane] : 0}, {}};
+  const PerLane<const uint8_t*> at{is_forced ? forced.at : lane < n ? scored.at[lane] : nullptr};
+  RowPlaces places;
+  if (r.missing) {
+    places = {a.missing.host, a.missing.stride, __ldcg(a.missing.link_share), n_landed,
+              a.p.landing.data ? a.missing.landing.n_places : 0};
+  }
+  out.found = find_row(places, at, out.experts, n);
+  return out;
+}
+
+__device__ __forceinline__ uint8_t* place_of(const Landing& landing, int place) {
+  return place < 0 ? nullptr : landing.data + place * landing.place_bytes;
+}
+
+// The group of an expert, for down.
+__device__ __forceinline__ void write_group(const RowArgs& a, const RowExperts& row, int lane) {
+  const Ranking& r = a.p.ranking;
+  ExpertGroup& group = a.p.list.groups[lane];
+  const uint8_t* const at = row.found.at.value;
+  group.gate = at;
+  group.up = at ? at + r.up_at : nullptr;
+  group.down = at ? at + r.down_at : nullptr;
+  group.n_pairs = 1;
+  group.landing = row.found.landing.value;
+  group.row[0] = 0, group.slot[0] = static_cast<int16_t>(lane);
+  if (lane == 0) *a.p.list.n_groups = a.p.shape.n_used;
+  r.experts[lane] = row.experts.value;
+}
+
+// By the first warp: what was found where, and what is left as a copy.
+__device__ __forceinline__ void write_log(const FindMissing& p, const RowExperts& row, int n_landed,
+                                          float weight, int lane) {
+  const int n_link = count_bits(row.found.link), n_cpu = count_bits(row.found.cpu);
+  if (row.found.landing.value >= 0) {
+    p.landing.landed[row.found.landing.value] = static_cast<uint64_t>(__ldcg(p.step)) << 32 |
+                                                (p.number & 0xffff0000u) |
+                                                (row.experts.value & 0xffff);
+  }
+  if (lane < p.n_used) p.log.routed[lane] = {ExpertId(row.experts.value), weight};
+  if (lane != 0) return;
+  if (p.landing.data) p.landing.n_taken[1] = min(n_landed + n_link, p.landing.n_places);
+  LayerLog& log = *p.log.counts;
+  log = {};
+  log.n_rows = 1;
+  log.n_hits = p.n_used - n_link - n_cpu;
+  log.n_link = n_link;
+  log.n_cpu = n_cpu;
+  log.link_bytes = static_cast<uint64_t>(n_link) * p.expert_bytes;
+}
+
+// The request for what the CPU computes, by all threads of the block.
+__device__ __forceinline__ void ask_for_ranks(const FindMissing& p, const RowExperts& row,
                                               int lane) {
+  const uint32_t cpu = row.found.cpu;
+  if (cpu == 0) return;
+  const bool asks = __syncthreads_and(threadIdx.x != 0 || !is_aborted(p)) != 0;
+  if (asks && warp_index() == 0 && (cpu >> lane & 1u)) {
+    p.mailbox.pairs[count_bits(cpu & ((1u << lane) - 1))] = {row.experts.value, 0, lane};
+  }
+  ask_host(p, 1, count_bits(cpu), asks);
+  if (threadIdx.x == 0) release_here(&p.relay->asked, request_of(p.step, p.number));
+}
+
+// By one warp; lane k gets rank k's.
+__device__ __forceinline__ float write_weights(const RowArgs& a, const Scored& scored, int lane) {
   const Ranking& r = a.p.ranking;
   const int n = a.p.shape.n_used;
   const float weight = expert_weights({r.score, r.renormalize, n, r.n_experts},
                                       {lane < n ? scored.best[lane] : 0.0f}, scored.scores)
                            .value;
   if (lane < n) r.weights[lane] = weight;
+  return weight;
+}
+
+// By a block of its own: the list, before down may begin; then what else is told of the row.
+__device__ __forceinline__ void tell_of_row(const RowArgs& a, const Scored& scored,
+                                            const RowExperts& row, int n_landed) {
+  const int warp = warp_index(), lane = lane_index();
+  const FindMissing& missing = a.missing;
+  if (warp == 0 && lane < a.p.shape.n_used) {
+    write_group(a, row, lane);
+    __threadfence();
+  }
+  __syncthreads();
+  let_next_kernel_begin();
+  const bool looks_up = a.p.ranking.missing != nullptr;
+  if (looks_up) {
+    if (threadIdx.x == 0) *missing.began = card_time();
+    ask_for_ranks(missing, row, lane);
+  }
+  if (warp != 0) return;
+  const float weight = write_weights(a, scored, lane);
+  if (looks_up) write_log(missing, row, n_landed, weight, lane);
 }
 
 template <Type type, bool ranks>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3 : 2))
-    gate_up_row_kernel(const __grid_constant__ GateUpSizes a) {
+    gate_up_row_kernel(const __grid_constant__ RowArgs a) {
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Scored scored;
-  __shared__ const uint8_t* chosen[2];  // gate, up
-  __shared__ int chosen_slot;
+  __shared__ Own chosen;
   __shared__ float dots[2 * 32];  // gate, up
   __shared__ uint64_t barriers[kWarps * kStages];
   const int warp = warp_index(), lane = lane_index();
   const int per_expert = max(a.p.shape.d_ff, a.p.shape.shared_d_ff) / 32;
-  const int which = static_cast<int>(blockIdx.x) / per_expert;
-  const int block = static_cast<int>(blockIdx.x) - which * per_expert;
-  const bool writes_list = ranks && which == a.p.shape.n_used;  // and computes nothing
+  const bool writes_list = ranks && blockIdx.x == 0;  // and computes nothing
+  const int item = static_cast<int>(blockIdx.x) - (ranks && !writes_list ? 1 : 0);
+  const int which = item / per_expert;
+  const int block = item - which * per_expert;
   uint8_t* const row = shared + kWarps * kStages * kSlot;
   WeightRing ring(shared + warp * kStages * kSlot, kSlot, barriers + warp * kStages, kStages);
   const Ranking& r = a.p.ranking;
   const uint8_t* address = nullptr;  // of the expert it ranks: cold memory, so before the wait
   const int expert = Ranks::expert(warp, lane);
   if (ranks && expert < r.n_experts) address = r.table[expert];
+  Forced forced;
+  if (ranks && (warp == 0 || writes_list)) forced = read_forced(a, lane);
   wait_for_previous_kernel();
   if (!writes_list) let_next_kernel_begin();
 
   if constexpr (ranks) {
     const int own = static_cast<int>(threadIdx.x);
     const float score = own < r.n_experts ? __ldcg(r.scores + own) : 0.0f;
+    const int n_landed = a.p.landing.data ? __ldcg(a.missing.landing.n_taken) : 0;
     const Ranks all({score}, r.n_experts, scored.keys, warp);
     if (own < kMostRanked) scored.scores[own] = score;
     if (!writes_list) copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
     __syncthreads();
     const int rank = all.rank().value;
-    if (rank == which && own % 2 == 0) {
-      chosen[0] = address, chosen[1] = address ? address + r.up_at : nullptr, chosen_slot = which;
+    if (rank < a.p.shape.n_used && own % 2 == 0) {
+      scored.experts[rank] = expert, scored.at[rank] = address;
+      scored.best[rank] = all.score(lane);
     }
-    if (writes_list) {
-      if (rank < which && own % 2 == 0) {
-        write_group(a, rank, expert, address);
-        scored.best[rank] = all.score(lane);
-        __threadfence();
+    __syncthreads();
+    if (warp == 0 || writes_list) {
+      const RowExperts found = find_experts(a, scored, forced, n_landed);
+      if (writes_list) return tell_of_row(a, scored, found, n_landed);
+      if (lane == which) {
+        const uint8_t* const at = found.found.at.value;
+        chosen = {at, at ? at + r.up_at : nullptr, place_of(a.p.landing, found.found.landing.value),
+                  which, found.found.cpu != 0 && (found.found.link >> which & 1u)};
       }
-      __syncthreads();
-      let_next_kernel_begin();
-      if (warp == 0) write_weights(a, scored, lane);
-      return;
     }
   } else {
     copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
@@ -120,16 +244,23 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
         return reinterpret_cast<const uint8_t*>(
             __ldcg(reinterpret_cast<const unsigned long long*>(p)));
       };
-      chosen[0] = read(&group->gate), chosen[1] = read(&group->up);
-      chosen_slot = __ldcg(group->slot);
+      const int place = a.p.landing.data ? __ldcg(&group->landing) : -1;
+      chosen = {read(&group->gate), read(&group->up), place_of(a.p.landing, place),
+                __ldcg(group->slot), false};
     }
   }
   __syncthreads();
   const bool is_shared = a.p.shape.shared_d_ff > 0 && which == a.p.shape.n_used;
-  if (chosen[0] == nullptr || 32 * block >= (is_shared ? a.p.shape.shared_d_ff : a.p.shape.d_ff)) {
+  if (chosen.gate == nullptr ||
+      32 * block >= (is_shared ? a.p.shape.shared_d_ff : a.p.shape.d_ff)) {
     return;
   }
-  const uint8_t* const stripe = chosen[warp / 4] + (4 * block + warp % 4) * a.stripe_bytes;
+  if (chosen.waits) {
+    const uint64_t number = request_of(a.missing.step, a.missing.number);
+    while (acquired_here(&a.missing.relay->asked) < number) pause(50);
+  }
+  const uint8_t* const stripe =
+      (warp < 4 ? chosen.gate : chosen.up) + (4 * block + warp % 4) * a.stripe_bytes;
   const int n_units = a.shape.n_units();
   const auto unit_at = [&](int u) {
     return Unit{stripe + chunk_offset<type>(kUnitChunks * u), kUnitChunks * u,
@@ -146,7 +277,12 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
 #pragma unroll 1
   for (int u = 0; u < n_units; ++u) {
     Unit unit = unit_at(u);
-    unit.data = ring.wait(unit.data);
+    const uint8_t* const src = unit.data;
+    unit.data = ring.wait(src);
+    if (chosen.landing) {
+      leave_copy(chosen.landing + (src - chosen.gate), unit.data,
+                 unit_bytes<type>(a.shape, unit.first, unit.n), lane);
+    }
     UnitWeights weights;
     PerLane<float> sums;
     dot_unit<type, StagedLoad, 0>(unit, a.shape, weights, staged_row(row, a.shape.n_chunks, 0),
@@ -157,12 +293,13 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   }
   if (lane % 4 == 0) dots[8 * warp + lane / 4] = acc.value;
   __syncthreads();
-  if (warp == 0) write_hidden(a.p.h, chosen_slot, block, dots);
+  if (warp == 0) write_hidden(a.p.h, chosen.slot, block, dots);
 }
 
 template <Type type>
 void run(const GateUp& p, const Launch& how) {
-  const GateUpSizes args = gate_up_sizes<type>(p);
+  const RowArgs args{gate_up_sizes<type>(p),
+                     p.ranking.missing ? *p.ranking.missing : FindMissing{}};
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   const int needed = kWarps * kStages * kSlot + staged_row_bytes(args.shape.n_chunks);
   CHECK(needed <= how.shared_bytes);

@@ -16,6 +16,7 @@
 #define SLUICE_ROLLED _Pragma("unroll 1")
 #define EACH_LANE(lane) if (const int lane = static_cast<int>(threadIdx.x % 32); lane >= 0)
 #else
+#include <bit>
 #include <cmath>
 
 #include "quant/half.h"
@@ -66,9 +67,23 @@ SLUICE_LANE_FN uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) 
   return out;
 }
 
+// The same number, in a register: the compiler would rather make a constant anew for each use, so
+// it is made of something that the compiler does not know.
+SLUICE_LANE_FN uint32_t kept(uint32_t constant) {
+  uint32_t sm;  // below 2^24
+  asm("mov.u32 %0, %%smid;" : "=r"(sm));
+  return constant + (sm >> 24);
+}
+
 // Of four signed bytes.
 SLUICE_LANE_FN int sum_of_bytes(uint32_t bytes) {
   return __dp4a(static_cast<int>(bytes), 0x01010101, 0);
+}
+
+// Two signed numbers of 16 bits times the first two bytes of four signed ones, or the last two.
+SLUICE_LANE_FN int dot_of_two(uint32_t two, uint32_t bytes, bool last) {
+  const int a = static_cast<int>(two), b = static_cast<int>(bytes);
+  return last ? __dp2a_hi(a, b, 0) : __dp2a_lo(a, b, 0);
 }
 
 // Memory that the kernel before wrote: never through L1, which a kernel that began early may have
@@ -92,6 +107,12 @@ SLUICE_LANE_FN uint2 load_8_constant(const void* p) { return __ldg(static_cast<c
 
 // What lanes wrote to shared memory is there for the others.
 SLUICE_LANE_FN void sync_lanes() { __syncwarp(); }
+
+// The lanes that say so, bit by bit.
+SLUICE_LANE_FN uint32_t lanes_that(const PerLane<bool>& says) {
+  return __ballot_sync(kAllLanes, says.value);
+}
+SLUICE_LANE_FN int count_bits(uint32_t bits) { return __popc(bits); }
 
 // The value of another lane of the warp; of the lane whose number differs in the bits of `mask`.
 template <typename T>
@@ -147,10 +168,18 @@ inline uint32_t pick_bytes(uint32_t lo, uint32_t hi, uint32_t selector) {
   return out;
 }
 
+inline uint32_t kept(uint32_t constant) { return constant; }
+
 inline int sum_of_bytes(uint32_t bytes) {
   int sum = 0;
   for (int k = 0; k < 32; k += 8) sum += static_cast<int8_t>(bytes >> k);
   return sum;
+}
+
+inline int dot_of_two(uint32_t two, uint32_t bytes, bool last) {
+  const uint32_t b = last ? bytes >> 16 : bytes;
+  return static_cast<int16_t>(two) * static_cast<int8_t>(b) +
+         static_cast<int16_t>(two >> 16) * static_cast<int8_t>(b >> 8);
 }
 
 struct float4 {
@@ -184,6 +213,13 @@ inline uint2 load_8_constant(const void* p) {
 }
 
 inline void sync_lanes() {}
+
+inline uint32_t lanes_that(const PerLane<bool>& says) {
+  uint32_t bits = 0;
+  for (int lane = 0; lane < 32; ++lane) bits |= uint32_t{says[lane]} << lane;
+  return bits;
+}
+inline int count_bits(uint32_t bits) { return std::popcount(bits); }
 
 template <typename T>
 T from_lane(const PerLane<T>& values, int lane) {

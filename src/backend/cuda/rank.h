@@ -18,8 +18,6 @@ SLUICE_LANE_FN float score_of(uint32_t key) {
   return as_float(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu));
 }
 
-SLUICE_LANE_FN float sigmoid(float x) { return div_rn(1.0f, add_rn(1.0f, contract_exp(-x))); }
-
 // How a router weighs the experts that it chose.
 struct Weighing {
   RouterScore kind;

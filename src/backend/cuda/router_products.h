@@ -30,31 +30,42 @@ SLUICE_LANE_FN float multiply_add(float4 w, float4 g, float4 x, float acc) {
   return fma_rn(w.w, mul_rn(g.w, x.w), acc);
 }
 
-// A lane's part of eight rows' sums.
-constexpr int kRowsAtOnce = 8;
-struct EightRows {
-  float of[kRowsAtOnce];
+// A lane's part of several sums.
+template <int n>
+struct PartialSums {
+  float of[n];
 };
 
-// The sums over all lanes, of row j in lanes 4 j .. 4 j + 3. Each is the tree of sum_of_lanes, so a
-// row's bits do not depend on how many there are; but half of the values are handed on at each of
-// the first three levels.
-SLUICE_LANE_FN PerLane<float> sum_of_rows(PerLane<EightRows> v) {
-  SLUICE_UNROLL for (int level = 0; level < 3; ++level) {
-    const int mask = 16 >> level, half = kRowsAtOnce / 2 >> level;
-    SLUICE_UNROLL for (int j = 0; j < half; ++j) {
+// n sums over all lanes (a power of two, 32 at most): sum j in the lanes from j * 32 / n on. Each
+// is the tree of sum_of_lanes, so its bits do not depend on how many there are; but half of the
+// values are handed on at each of the first levels, the first of which is between lanes `mask`
+// apart.
+template <int n, int mask = kWarp / 2>
+SLUICE_LANE_FN PerLane<float> sums_of_lanes(const PerLane<PartialSums<n>>& v) {
+  if constexpr (n > 1) {
+    PerLane<PartialSums<n / 2>> out;
+    SLUICE_UNROLL for (int j = 0; j < n / 2; ++j) {
       PerLane<float> sent, kept;
       EACH_LANE(lane) {
-        const bool is_upper = lane & mask;
-        sent[lane] = is_upper ? v[lane].of[j] : v[lane].of[j + half];
-        kept[lane] = is_upper ? v[lane].of[j + half] : v[lane].of[j];
+        const float lower = v[lane].of[j], upper = v[lane].of[j + n / 2];
+        sent[lane] = lane & mask ? lower : upper;
+        kept[lane] = lane & mask ? upper : lower;
       }
-      EACH_LANE(lane) { v[lane].of[j] = add_rn(kept[lane], from_other(sent, lane, mask)); }
+      EACH_LANE(lane) { out[lane].of[j] = add_rn(kept[lane], from_other(sent, lane, mask)); }
     }
+    return sums_of_lanes<n / 2, mask / 2>(out);
+  } else {
+    PerLane<float> sums;
+    EACH_LANE(lane) { sums[lane] = v[lane].of[0]; }
+    return fold_lanes<2 * mask>(sums, [](float a, float b) { return add_rn(a, b); });
   }
-  PerLane<float> sums;
-  EACH_LANE(lane) { sums[lane] = v[lane].of[0]; }
-  return fold_lanes<4>(sums, [](float a, float b) { return add_rn(a, b); });
+}
+
+// Of eight rows, row j in lanes 4 j .. 4 j + 3.
+constexpr int kRowsAtOnce = 8;
+using EightRows = PartialSums<kRowsAtOnce>;
+SLUICE_LANE_FN PerLane<float> sum_of_rows(const PerLane<EightRows>& v) {
+  return sums_of_lanes<kRowsAtOnce>(v);
 }
 
 }  // namespace sluice::backend::cuda

@@ -12,6 +12,7 @@ namespace sluice::backend::cuda {
 // Staged rows: chunks 16 bytes further apart than they are long, and rows 16 more, so that the
 // loads of a warp spread over the banks; scales behind them.
 struct StagedLoad {
+  static constexpr bool kWhole = true;  // as PlainLoad's
   static constexpr int kChunkStride = kChunk + 16;
   SLUICE_LANE_FN static uint32_t word(const void* p) { return *static_cast<const uint32_t*>(p); }
   SLUICE_LANE_FN static void four(const float* p, float* out) {
@@ -20,6 +21,7 @@ struct StagedLoad {
 };
 // Rows that other kernels wrote, where they stand.
 struct PastL1Load {
+  static constexpr bool kWhole = true;
   static constexpr int kChunkStride = kChunk;
   SLUICE_LANE_FN static uint32_t word(const void* p) {
     return word_past_l1(static_cast<const uint32_t*>(p));

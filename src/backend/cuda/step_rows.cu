@@ -18,14 +18,6 @@ constexpr int kThreads = 256;
 static_assert(kMaxRows * kMaxUsed <= kThreads, "a thread for each slot");
 
 __global__ void __launch_bounds__(kThreads)
-    live_of_slices_kernel(const __grid_constant__ LiveOfSlices p) {
-  wait_for_previous_kernel();
-  for (int i = static_cast<int>(threadIdx.x); i < p.n_slices; i += kThreads) {
-    p.live[i] = min(max(__ldcg(p.n_live) - kMaxRows * i, 0), kMaxRows);
-  }
-}
-
-__global__ void __launch_bounds__(kThreads)
     wanted_rows_kernel(const __grid_constant__ WantedRows p) {
   let_next_kernel_begin();
   wait_for_previous_kernel();
@@ -38,19 +30,19 @@ __global__ void __launch_bounds__(kThreads)
     force_experts_kernel(const __grid_constant__ ForceExperts p) {
   let_next_kernel_begin();
   wait_for_previous_kernel();
-  const int i = static_cast<int>(threadIdx.x);
+  const int i = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
   const int32_t forced = i < p.n ? __ldcg(p.forced + i) : -1;
   if (forced >= 0) p.experts[i] = forced;
 }
 
 // The list's last group: every row has chosen the shared expert.
-__device__ __forceinline__ void end_list(const ListExperts& p, int n_routed) {
+__device__ __forceinline__ void end_list(const ListExperts& p, int n_routed, int n_rows) {
   *p.list.n_groups = n_routed + (p.shared[0] != nullptr);
   if (p.shared[0] == nullptr) return;
   ExpertGroup& group = p.list.groups[n_routed];
   group.gate = p.shared[0], group.up = p.shared[1], group.down = p.shared[2];
-  group.n_pairs = p.n_rows;
-  for (int r = 0; r < p.n_rows; ++r) {
+  group.n_pairs = n_rows;
+  for (int r = 0; r < n_rows; ++r) {
     group.row[r] = static_cast<int16_t>(r);
     group.slot[r] = static_cast<int16_t>(p.n_rows * p.n_used + r);
   }
@@ -65,7 +57,8 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ bool begins[kThreads];
   let_next_kernel_begin();
   wait_for_previous_kernel();
-  const int slot = static_cast<int>(threadIdx.x), n_slots = p.n_rows * p.n_used;
+  const int n_rows = p.n_live ? min(__ldcg(p.n_live), p.n_rows) : p.n_rows;
+  const int slot = static_cast<int>(threadIdx.x), n_slots = n_rows * p.n_used;
   const int32_t id = slot < n_slots ? __ldcg(p.experts + slot) : -1;
   ids[slot] = id;
   __syncthreads();
@@ -94,31 +87,7 @@ __global__ void __launch_bounds__(kThreads)
       group.n_pairs = min(n_behind + 1, kMaxRows);
     }
   }
-  if (slot == 0) end_list(p, n_groups);
-}
-
-__global__ void __launch_bounds__(kThreads)
-    log_experts_kernel(const __grid_constant__ LogExperts p) {
-  let_next_kernel_begin();
-  wait_for_previous_kernel();
-  const int i = static_cast<int>(threadIdx.x);
-  const int n = (p.n_live ? __ldcg(p.n_live) : p.n_rows) * p.n_used;
-  if (i < p.n_words) p.counts[i] = 0;
-  bool is_missing = false;
-  if (i < n) {
-    const int32_t expert = __ldcg(p.experts + i);
-    p.routed[i] = {expert, __ldcg(p.weights + i)};
-    is_missing = p.table && !__ldcg(reinterpret_cast<const unsigned long long*>(p.table + expert));
-  }
-  const int n_missing = __syncthreads_count(is_missing);
-  if (i != 0) return;
-  *p.n_logged = n / p.n_used;
-  *p.n_hits = p.table ? n - n_missing : 0;
-  if (!p.step || n_missing == 0) return;
-  const uint64_t step = __ldcg(p.step);
-  volatile uint64_t* const fault = p.fault;
-  if (*fault >> 32 != step) *fault = step << 32 | uint64_t{p.layer} << 16;  // the first says most
-  __threadfence_system();
+  if (slot == 0) end_list(p, n_groups, n_rows);
 }
 
 __device__ __forceinline__ float value_at(const Embed& p, int64_t i) {
@@ -143,29 +112,19 @@ dim3 blocks(int n) { return dim3(static_cast<unsigned>(n)); }
 
 }  // namespace
 
-void live_of_slices(const LiveOfSlices& p, const Launch& how) {
-  CHECK(p.n_slices >= 1);
-  launch(live_of_slices_kernel, blocks(1), kThreads, 0, how, p);
-}
-
 void wanted_rows(const WantedRows& p, const Launch& how) {
   CHECK(p.n >= 1 && p.first >= 0);
   launch(wanted_rows_kernel, blocks(1), kThreads, 0, how, p);
 }
 
 void force_experts(const ForceExperts& p, const Launch& how) {
-  CHECK(p.n >= 1 && p.n <= kThreads);
-  launch(force_experts_kernel, blocks(1), kThreads, 0, how, p);
+  CHECK(p.n >= 1);
+  launch(force_experts_kernel, blocks((p.n + kThreads - 1) / kThreads), kThreads, 0, how, p);
 }
 
 void list_experts(const ListExperts& p, const Launch& how) {
   CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.n_used >= 1 && p.n_used <= kMaxUsed);
   launch(list_experts_kernel, blocks(1), kThreads, 0, how, p);
-}
-
-void log_experts(const LogExperts& p, const Launch& how) {
-  CHECK(p.n_rows >= 1 && p.n_rows <= kMaxRows && p.n_used <= kMaxUsed && p.n_words <= kThreads);
-  launch(log_experts_kernel, blocks(1), kThreads, 0, how, p);
 }
 
 void embed(const Embed& p, const Launch& how) {

@@ -14,14 +14,6 @@ struct RoutedPair {
   float weight;
 };
 
-// live[i] = how many of the first *n_live rows are in the i-th slice of 16.
-struct LiveOfSlices {
-  const int32_t* n_live = nullptr;
-  int n_slices = 0;
-  int32_t* live = nullptr;  // [n_slices]
-};
-void live_of_slices(const LiveOfSlices& p, const Launch& how);
-
 // out[i] = rows[first + i] where there is one that is wanted, or else 0.
 struct WantedRows {
   const int32_t* rows = nullptr;
@@ -40,7 +32,8 @@ struct ForceExperts {
 };
 void force_experts(const ForceExperts& p, const Launch& how);
 
-// The list of a step whose experts are chosen; a row may have one twice.
+// The list of a step whose experts are chosen; a row may have one twice. Rows from *n_live on
+// (null: there are none) are in no group.
 struct ListExperts {
   const int32_t* experts = nullptr;  // [n_rows, n_used]
   int n_rows = 0;
@@ -50,29 +43,9 @@ struct ListExperts {
   int64_t down_at = 0;
   const uint8_t* shared[3] = {};  // gate, up, down of the shared expert, or null
   ExpertList list;
+  const int32_t* n_live = nullptr;
 };
 void list_experts(const ListExperts& p, const Launch& how);
-
-// Writes down for the host what the first *n_live rows chose, and that all of it was in the
-// device's memory. Where an expert was not, *fault becomes that value. All but `experts`,
-// `weights`, `table` and what says how many rows and which step is mapped memory.
-struct LogExperts {
-  const int32_t* experts = nullptr;       // [n_rows, n_used]
-  const float* weights = nullptr;         // [n_rows, n_used]
-  const uint8_t* const* table = nullptr;  // [n_experts]; null: nobody looks
-  const int32_t* n_live = nullptr;        // null: all n_rows
-  int n_rows = 0;
-  int n_used = 0;
-  uint64_t* counts = nullptr;  // a LayerLog, n_words of 8 bytes
-  int n_words = 0;
-  int32_t* n_logged = nullptr;  // of it: rows
-  int32_t* n_hits = nullptr;    // and pairs
-  RoutedPair* routed = nullptr;
-  const uint32_t* step = nullptr;  // null: no fault is written
-  uint32_t layer = 0;              // as in its number (request_number)
-  uint64_t* fault = nullptr;
-};
-void log_experts(const LogExperts& p, const Launch& how);
 
 // x[r] = table[tokens[r]], of the first *n_live rows.
 struct Embed {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cuda/cuda_error.h"
+#include "backend/cuda/host_words.cuh"
 #include "backend/cuda/stream_words.h"
 
 namespace sluice::backend::cuda {
@@ -23,26 +24,14 @@ __device__ __forceinline__ bool has_failed(const uint32_t* fault) {
 __global__ void set_word_kernel(uint64_t* word, uint64_t value, const uint32_t* fault) {
   if (has_failed(fault)) return;
   __threadfence_system();
-#if __CUDA_ARCH__ >= 700
-  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-#endif
-}
-
-__device__ __forceinline__ uint64_t acquired(const uint64_t* word) {
-  uint64_t value = 0;
-#if __CUDA_ARCH__ >= 700
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-#endif
-  return value;
+  release(word, value);
 }
 
 // One thread, which looks about four million times a second.
 __global__ void await_word_kernel(const uint64_t* word, uint64_t value, const uint64_t* ended,
                                   const uint32_t* fault) {
   while (acquired(word) != value && acquired(ended) == 0 && !has_failed(fault)) {
-#if __CUDA_ARCH__ >= 700
-    __nanosleep(250);
-#endif
+    pause(250);
   }
 }
 

@@ -10,7 +10,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/cuda/stripe_types.h"
+#include "backend/cuda/stripe_sums.h"
 
 namespace sluice::backend::cuda {
 
@@ -64,6 +64,7 @@ struct InputRow {
 };
 
 struct PlainLoad {
+  static constexpr bool kWhole = true;  // memory of weights reaches to the end of their last chunk
   static constexpr int kChunkStride = kChunk;  // from one chunk's bytes to the next one's
   SLUICE_LANE_FN static uint32_t word(const void* p) { return *static_cast<const uint32_t*>(p); }
   SLUICE_LANE_FN static void four(const float* p, float* out) {
@@ -81,6 +82,18 @@ SLUICE_LANE_FN void load_inputs(const InputRow& in, int chunk, int lane, InputBy
     out.b[k] = Load::word(q + at);
   }
 }
+// The same, in the order that the type's weights have.
+template <Type type, typename Load>
+SLUICE_LANE_FN void load_inputs_of(const InputRow& in, int chunk, int lane, InputBytes& out) {
+  load_inputs<Stripe<type>::kBy, Load>(in, chunk, lane, out);
+  if constexpr (Taken<type>::kMixes) {
+    SLUICE_UNROLL for (int k = 0; k < 8; k += 2) {
+      const uint32_t low = out.b[k], high = out.b[k + 1];
+      out.b[k] = pick_bytes(low, high, 0x5140u);
+      out.b[k + 1] = pick_bytes(low, high, 0x7362u);
+    }
+  }
+}
 
 template <typename Load>
 SLUICE_LANE_FN InputScales load_scales(const InputRow& in, int chunk) {
@@ -92,73 +105,33 @@ SLUICE_LANE_FN InputScales load_scales(const InputRow& in, int chunk) {
   return out;
 }
 
-// What the products of a lane's chunk add up to, and the sums of its inputs where minima need them.
-template <Type type>
-struct LaneSums {
-  static constexpr bool kSumsInputs = type == Type::q2_k;
-  using P = Products<Stripe<type>::kBy == 32 ? 4 : 8>;
-  PerLane<P> products;
-  PerLane<P> inputs;  // only where kSumsInputs
-
-  SLUICE_LANE_FN void clear() {
-    EACH_LANE(lane) {
-      SLUICE_UNROLL for (auto& c : products[lane].c) SLUICE_UNROLL for (int& v : c) v = 0;
-      if constexpr (kSumsInputs) {
-        SLUICE_UNROLL for (auto& c : inputs[lane].c) SLUICE_UNROLL for (int& v : c) v = 0;
-      }
-    }
-  }
-
-  SLUICE_LANE_FN void add(const PerLane<WeightBytes>& w, const PerLane<InputBytes>& in) {
-    multiply<Stripe<type>::kBy, Stripe<type>::kIsSigned>(products, w, in);
-    if constexpr (kSumsInputs) {
-      PerLane<WeightBytes> ones;
-      EACH_LANE(lane) { SLUICE_UNROLL for (uint32_t& a : ones[lane].a) a = 0x01010101u; }
-      multiply<Stripe<type>::kBy, false>(inputs, ones, in);
-    }
-  }
-
-  SLUICE_LANE_FN float finish(const uint8_t* chunk, int n_blocks, int lane,
-                              const InputScales& scales) const {
-    const auto& c = products[lane].c;
-    int32_t sums[8];
-    if constexpr (Stripe<type>::kBy == 32) {
-      SLUICE_UNROLL for (int b = 0; b < 8; ++b) sums[b] = c[b / 2][b % 2 * 3];
-      return Stripe<type>::chunk_sum(chunk, n_blocks, lane / 4, sums, scales);
-    } else {
-      const GroupScales of_groups = Stripe<type>::scales(chunk, lane / 4);
-      SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
-        sums[b] = Stripe<type>::block_sum(of_groups, b, c[b][0], c[b][3]);
-      }
-      if constexpr (kSumsInputs) {
-        const auto& in = inputs[lane].c;
-        int32_t mins[8];
-        SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
-          mins[b] = Stripe<type>::block_min(of_groups, b, in[b][0], in[b][3]);
-        }
-        return Stripe<type>::chunk_sum(chunk, lane / 4, sums, mins, scales);
-      } else {
-        return Stripe<type>::chunk_sum(chunk, lane / 4, sums, scales);
-      }
-    }
-  }
-};
-
 // The first chunks of a unit, unpacked: what can be done before the input is there. (All four take
 // 64 registers, and then kernels of two blocks an SM spill.)
-constexpr int kEarlyChunks = 2;
 struct UnitWeights {
-  PerLane<WeightBytes> chunks[kEarlyChunks];
+  static constexpr int kMost = 2;
+  PerLane<WeightBytes> of[kMost];  // by chunk, then by part
 };
+template <Type type>
+constexpr int kEarlyChunks = UnitWeights::kMost / Taken<type>::kParts;
 
-template <Type type, int n_early = kEarlyChunks>
+// Chunk `at` of a unit.
+template <Type type, typename T, typename Load>
+SLUICE_LANE_FN void unpack_chunk(const typename T::Tables& tables, const Unit& unit,
+                                 const RowShape& shape, int at, PerLane<WeightBytes>* parts) {
+  EACH_LANE(lane) {
+    T::template unpack<Load::kWhole>(tables, unit.data + chunk_offset<type>(at),
+                                     blocks_of<type>(shape, unit.first + at), lane, parts[0][lane],
+                                     parts[T::kParts - 1][lane]);
+  }
+}
+
+template <Type type, int n_early = kEarlyChunks<type>>
 SLUICE_LANE_FN void unpack_unit(const Unit& unit, const RowShape& shape, UnitWeights& out) {
+  using T = Taken<type>;
+  const typename T::Tables tables;
   SLUICE_UNROLL for (int c = 0; c < n_early; ++c) {
-    const int at = c < unit.n ? c : unit.n - 1;
-    EACH_LANE(lane) {
-      Stripe<type>::unpack(unit.data + chunk_offset<type>(at),
-                           blocks_of<type>(shape, unit.first + at), lane, out.chunks[c][lane]);
-    }
+    unpack_chunk<type, T, PlainLoad>(tables, unit, shape, c < unit.n ? c : unit.n - 1,
+                                     out.of + c * T::kParts);
   }
 }
 
@@ -170,18 +143,20 @@ struct UnitInput {
 
 // One input. sums: lane (row, i) gets the sum of chunk unit.first + i, if i < unit.n. n_early
 // chunks of weights are unpacked already, the others are here.
-template <Type type, typename Load, int n_early = kEarlyChunks>
+template <Type type, typename Load, int n_early = kEarlyChunks<type>>
 SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const UnitWeights& weights,
                              const InputRow& row, PerLane<float>& sums) {
+  using T = Taken<type>;
   UnitInput in;
   EACH_LANE(lane) {
     const int last = unit.n - 1, column_chunk = lane / 8, lane_chunk = lane % 4;
-    load_inputs<Stripe<type>::kBy, Load>(
-        row, unit.first + (column_chunk < last ? column_chunk : last), lane, in.bytes[lane]);
+    load_inputs_of<type, Load>(row, unit.first + (column_chunk < last ? column_chunk : last), lane,
+                               in.bytes[lane]);
     in.scales[lane] = load_scales<Load>(row, unit.first + (lane_chunk < last ? lane_chunk : last));
   }
+  const typename T::Tables tables;
   LaneSums<type> products;
-  products.clear();
+  products.begin(in.bytes);
   // The last chunk stands for those that are not there: nobody uses their sums, and there is no
   // branch between the products but before the last.
   SLUICE_UNROLL for (int c = 0; c < kUnitChunks; ++c) {
@@ -193,21 +168,18 @@ SLUICE_LANE_FN void dot_unit(const Unit& unit, const RowShape& shape, const Unit
       }
     }
     if (c < n_early) {
-      products.add(weights.chunks[c < kEarlyChunks ? c : 0], masked);
+      products.add(weights.of + (c < n_early ? c : 0) * T::kParts, masked);
     } else {
-      const int at = c < unit.n ? c : unit.n - 1;
-      PerLane<WeightBytes> late;
-      EACH_LANE(lane) {
-        Stripe<type>::unpack(unit.data + chunk_offset<type>(at),
-                             blocks_of<type>(shape, unit.first + at), lane, late[lane]);
-      }
+      PerLane<WeightBytes> late[T::kParts];
+      unpack_chunk<type, T, Load>(tables, unit, shape, c < unit.n ? c : unit.n - 1, late);
       products.add(late, masked);
     }
   }
   EACH_LANE(lane) {
     const int c = lane % 4 < unit.n ? lane % 4 : unit.n - 1;
-    sums[lane] = products.finish(unit.data + chunk_offset<type>(c),
-                                 blocks_of<type>(shape, unit.first + c), lane, in.scales[lane]);
+    sums[lane] = products.template finish<Load::kWhole>(unit.data + chunk_offset<type>(c),
+                                                        blocks_of<type>(shape, unit.first + c),
+                                                        lane, in.scales[lane]);
   }
 }
 
@@ -221,37 +193,48 @@ SLUICE_LANE_FN void add_in_order(const PerLane<float>& sums, int n, PerLane<floa
   }
 }
 
-// n inputs (1, 2 or 4): a pass takes 4 / n chunks for each of them, so that every lane has a sum to
-// make. rows(k) is input k. acc: lane (row, i) has input i % n's; the unit's chunks are added to
-// it, one after the other.
-template <Type type, typename Load, int n, typename Rows>
-SLUICE_LANE_FN void add_unit(const Unit& unit, const RowShape& shape, const Rows& rows,
-                             PerLane<float>& acc) {
-  constexpr int kAtOnce = kUnitChunks / n;  // chunks of a pass
-  SLUICE_ROLLED for (int first = 0; first < unit.n; first += kAtOnce) {
+// Weights that are there; others may have to be awaited.
+struct Ready {
+  static constexpr bool kAlways = true;
+  SLUICE_LANE_FN const uint8_t* operator()(const uint8_t* data) const { return data; }
+};
+
+// A pass over chunks first .. of a unit, for n inputs: 4 / n chunks for each of them, so that every
+// lane has a sum to make.
+template <Type type, typename Load, int n>
+struct UnitPass {
+  using T = Taken<type>;
+  static constexpr int kAtOnce = kUnitChunks / n;  // chunks
+  UnitInput in;
+
+  template <typename Rows>
+  SLUICE_LANE_FN void load(const Unit& unit, int first, const Rows& rows) {
     const int last = unit.n - 1;
-    UnitInput in;
     EACH_LANE(lane) {
       const int column_chunk = first + lane / 8 / n, own_chunk = first + lane % 4 / n;
-      load_inputs<Stripe<type>::kBy, Load>(rows(lane / 8 % n),
-                                           unit.first + (column_chunk < last ? column_chunk : last),
-                                           lane, in.bytes[lane]);
+      load_inputs_of<type, Load>(rows(lane / 8 % n),
+                                 unit.first + (column_chunk < last ? column_chunk : last), lane,
+                                 in.bytes[lane]);
       in.scales[lane] =
           load_scales<Load>(rows(lane % n), unit.first + (own_chunk < last ? own_chunk : last));
     }
+  }
+
+  SLUICE_LANE_FN void add(const Unit& unit, const RowShape& shape, int first,
+                          PerLane<float>& acc) const {
+    const int last = unit.n - 1;
+    const typename T::Tables tables;
     LaneSums<type> products;
-    products.clear();
+    products.begin(in.bytes);
     // The last chunk stands for those that are not there: nobody uses their sums, and there is no
     // branch between the products but before the last.
     SLUICE_UNROLL for (int c = 0; c < kAtOnce; ++c) {
       const int at = first + c < last ? first + c : last;
-      // (With that branch too, Q2_K spills registers.)
-      if (!LaneSums<type>::kSumsInputs && c > 0 && c == kAtOnce - 1 && first + c > last) break;
-      PerLane<WeightBytes> weights;
+      if (c > 0 && c == kAtOnce - 1 && first + c > last) break;
+      PerLane<WeightBytes> weights[T::kParts];
       PerLane<InputBytes> masked;
+      unpack_chunk<type, T, Load>(tables, unit, shape, at, weights);
       EACH_LANE(lane) {
-        Stripe<type>::unpack(unit.data + chunk_offset<type>(at),
-                             blocks_of<type>(shape, unit.first + at), lane, weights[lane]);
         SLUICE_UNROLL for (int k = 0; k < 8; ++k) {
           masked[lane].b[k] = lane / 8 / n == c ? in.bytes[lane].b[k] : 0u;
         }
@@ -261,8 +244,9 @@ SLUICE_LANE_FN void add_unit(const Unit& unit, const RowShape& shape, const Rows
     PerLane<float> sums;
     EACH_LANE(lane) {
       const int own = first + lane % 4 / n, c = own < last ? own : last;
-      sums[lane] = products.finish(unit.data + chunk_offset<type>(c),
-                                   blocks_of<type>(shape, unit.first + c), lane, in.scales[lane]);
+      sums[lane] = products.template finish<Load::kWhole>(unit.data + chunk_offset<type>(c),
+                                                          blocks_of<type>(shape, unit.first + c),
+                                                          lane, in.scales[lane]);
     }
     SLUICE_UNROLL for (int c = 0; c < kAtOnce; ++c) {
       EACH_LANE(lane) {
@@ -271,6 +255,27 @@ SLUICE_LANE_FN void add_unit(const Unit& unit, const RowShape& shape, const Rows
         acc[lane] = first + c < unit.n ? more : acc[lane];
       }
     }
+  }
+};
+
+// n inputs (1, 2 or 4); rows(k) is input k. acc: lane (row, i) has input i % n's; the unit's chunks
+// are added to it, one after the other. ready(unit.data): where the weights are, once they are
+// there; asked when the first inputs have been requested.
+template <Type type, typename Load, int n, typename Rows, typename AreReady = Ready>
+SLUICE_LANE_FN void add_unit(Unit unit, const RowShape& shape, const Rows& rows,
+                             PerLane<float>& acc, const AreReady& ready = {}) {
+  UnitPass<type, Load, n> pass;
+  int first = 0;
+  if constexpr (!AreReady::kAlways) {
+    pass.load(unit, 0, rows);
+    unit.data = ready(unit.data);
+    pass.add(unit, shape, 0, acc);
+    if constexpr (n == 1) return;
+    first = pass.kAtOnce;
+  }
+  SLUICE_ROLLED for (; first < unit.n; first += pass.kAtOnce) {
+    pass.load(unit, first, rows);
+    pass.add(unit, shape, first, acc);
   }
 }
 
@@ -284,7 +289,7 @@ constexpr int kPairInputs = 8;
 template <Type type>
 struct PairSums {
   static constexpr int kBy = Stripe<type>::kBy;
-  static constexpr bool kSumsInputs = LaneSums<type>::kSumsInputs;
+  static constexpr bool kSumsInputs = type == Type::q2_k;
   struct Sums {
     int32_t of[4][8];
   };

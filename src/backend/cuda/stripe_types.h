@@ -1,6 +1,7 @@
 // How each quantised type stands in a chunk of a stripe (quant/stripes.h), for kernels: its weights
 // as bytes for tensor cores (tensor_core.h), and the float chain of the numeric contract, part B,
-// that ends in the chunk's sum. No CUDA in here; lanes.h says what an operation is.
+// that ends in the chunk's sum. No CUDA in here; lanes.h says what an operation is. (The kernels of
+// few inputs take some types' weights apart in other ways: stripe_sums.h.)
 //
 // Weights that are signed in the contract are made signed by moving them to the top of their byte
 // and flipping the sign bit: that multiplies them by a power of two (kShift), which the integer sum
@@ -29,10 +30,10 @@ SLUICE_LANE_FN uint32_t word(const uint8_t* words, int i, int row) {
   return load_32(words + 32 * i + 4 * row);
 }
 
-// Bits 0..3 of x as bit `to` of four bytes.
+// Bits 0..3 of x as bit `to` of four bytes, whose other bits mean nothing.
 template <int to>
 SLUICE_LANE_FN uint32_t spread_bits(uint32_t x) {
-  return (x & 15u) * (0x00204081u << to) & (0x01010101u << to);
+  return (x & 15u) * (0x00204081u << to);
 }
 
 // Eight nibbles by a table of 16 bytes: plus[n & 7] where bit 3 is clear, -minus[n & 7] where it is
@@ -41,6 +42,14 @@ struct NibbleTable {
   uint32_t plus[2];
   uint32_t minus[2];
 };
+SLUICE_LANE_FN NibbleTable mxfp4_table() {
+  return {{0x03020100u, 0x0c080604u}, {0x03020100u, 0x0c080604u}};
+}
+// The values of IQ4_NL and IQ4_XS by bit 3 of the nibble: -127 .. -10, then 1 .. 113. The sense of
+// bit 3 is the opposite of NibbleTable's, so nibbles come with it flipped.
+SLUICE_LANE_FN NibbleTable iq4_table() {
+  return {{0x26190d01u, 0x71594535u}, {0x4153687fu, 0x0a162331u}};
+}
 SLUICE_LANE_FN void look_up(const NibbleTable& t, uint32_t w, uint32_t& low, uint32_t& high) {
   uint32_t mixed[2];  // elements 0, 16, 1, 17 and 2, 18, 3, 19
   SLUICE_UNROLL for (int k = 0; k < 2; ++k) {
@@ -68,24 +77,31 @@ struct BlockStripe {
     return chunk + 8 * kOdd * n_blocks + 32 * kWords * block;
   }
 
-  // A short chunk's last block stands for those that are not there: nobody uses their sums, and
-  // there is no branch.
+  // Blocks that a short chunk does not have are whatever stands behind it: nobody uses their sums,
+  // and there is no branch. Where memory ends with the chunk (not `whole`), its last block stands
+  // for them.
+  template <bool whole>
+  SLUICE_LANE_FN static int readable(int b, int n_blocks) {
+    return whole || b < n_blocks ? b : n_blocks - 1;
+  }
+  template <bool whole = true>
   SLUICE_LANE_FN static void unpack(const uint8_t* chunk, int n_blocks, int lane,
                                     WeightBytes& out) {
     SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
       uint32_t* const a = out.a + 4 * (b / 2) + b % 2;
-      Derived::unpack_block(words(chunk, n_blocks, b < n_blocks ? b : n_blocks - 1), lane / 4,
+      Derived::unpack_block(words(chunk, n_blocks, readable<whole>(b, n_blocks)), lane / 4,
                             lane % 4, a[0], a[2]);
     }
   }
 
   // P = fma(d_b D_b, float(I), P), N = fma(M_b, y_b, N); P + N
+  template <bool whole = true>
   SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int n_blocks, int row,
                                         const int32_t (&sums)[8], const InputScales& in) {
     float P = 0.0f, N = 0.0f;
     SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
       const bool exists = b < n_blocks;
-      const int at = exists ? b : n_blocks - 1;
+      const int at = readable<whole>(b, n_blocks);
       const uint32_t head = Derived::kHasMin ? word(words(chunk, n_blocks, at), 0, row)
                             : kOdd == 1      ? chunk[8 * at + row]
                                              : load_16(chunk + 2 * (8 * at + row));
@@ -112,9 +128,9 @@ struct Stripe<Type::q4_0> : BlockStripe<Stripe<Type::q4_0>, 18> {
   SLUICE_LANE_FN static float scale(uint32_t head) { return half_bits(head); }
   SLUICE_LANE_FN static void unpack_block(const uint8_t* words, int row, int i, uint32_t& low,
                                           uint32_t& high) {
-    const uint32_t w = word(words, i, row);
-    low = (w << 4 & 0xf0f0f0f0u) ^ 0x80808080u;
-    high = (w & 0xf0f0f0f0u) ^ 0x80808080u;
+    const uint32_t w = word(words, i, row), sign = kept(0x80808080u);
+    low = (w << 4 & 0xf0f0f0f0u) ^ sign;
+    high = (w & 0xf0f0f0f0u) ^ sign;
   }
 };
 
@@ -139,8 +155,8 @@ struct Stripe<Type::q5_0> : BlockStripe<Stripe<Type::q5_0>, 22> {
   SLUICE_LANE_FN static void unpack_block(const uint8_t* words, int row, int i, uint32_t& low,
                                           uint32_t& high) {
     const uint32_t top = word(words, 0, row) >> 4 * i, w = word(words, 1 + i, row);
-    low = (w << 3 & 0x78787878u) | (spread_bits<7>(top) ^ 0x80808080u);
-    high = (w >> 1 & 0x78787878u) | (spread_bits<7>(top >> 16) ^ 0x80808080u);
+    low = (w << 3 & 0x78787878u) | (~spread_bits<7>(top) & 0x80808080u);
+    high = (w >> 1 & 0x78787878u) | (~spread_bits<7>(top >> 16) & 0x80808080u);
   }
 };
 
@@ -152,8 +168,8 @@ struct Stripe<Type::q5_1> : BlockStripe<Stripe<Type::q5_1>, 24> {
   SLUICE_LANE_FN static void unpack_block(const uint8_t* words, int row, int i, uint32_t& low,
                                           uint32_t& high) {
     const uint32_t top = word(words, 1, row) >> 4 * i, w = word(words, 2 + i, row);
-    low = (w & 0x0f0f0f0fu) | spread_bits<4>(top);
-    high = (w >> 4 & 0x0f0f0f0fu) | spread_bits<4>(top >> 16);
+    low = (w & 0x0f0f0f0fu) | (spread_bits<4>(top) & 0x10101010u);
+    high = (w >> 4 & 0x0f0f0f0fu) | (spread_bits<4>(top >> 16) & 0x10101010u);
   }
 };
 
@@ -169,10 +185,8 @@ struct Stripe<Type::q8_0> : BlockStripe<Stripe<Type::q8_0>, 34> {
   }
 };
 
-// The values of IQ4_NL and IQ4_XS by bit 3 of the nibble: -127 .. -10, then 1 .. 113. The sense of
-// bit 3 is the opposite of NibbleTable's, so nibbles come with it flipped.
 SLUICE_LANE_FN void look_up_iq4(uint32_t w, uint32_t& low, uint32_t& high) {
-  look_up({{0x26190d01u, 0x71594535u}, {0x4153687fu, 0x0a162331u}}, w ^ 0x88888888u, low, high);
+  look_up(iq4_table(), w ^ 0x88888888u, low, high);
 }
 
 template <>
@@ -196,8 +210,7 @@ struct Stripe<Type::mxfp4> : BlockStripe<Stripe<Type::mxfp4>, 17> {
   }
   SLUICE_LANE_FN static void unpack_block(const uint8_t* words, int row, int i, uint32_t& low,
                                           uint32_t& high) {
-    look_up({{0x03020100u, 0x0c080604u}, {0x03020100u, 0x0c080604u}}, word(words, i, row), low,
-            high);
+    look_up(mxfp4_table(), word(words, i, row), low, high);
   }
 };
 
@@ -234,6 +247,7 @@ template <>
 struct Stripe<Type::q4_k> : SuperStripe<144> {
   static constexpr int kBy = 32;
   static constexpr bool kIsSigned = false;
+  template <bool whole = true>
   SLUICE_LANE_FN static void unpack(const uint8_t* chunk, int, int lane, WeightBytes& out) {
     SLUICE_UNROLL for (int p = 0; p < 4; ++p) {
       SLUICE_UNROLL for (int k = 0; k < 2; ++k) {
@@ -243,6 +257,7 @@ struct Stripe<Type::q4_k> : SuperStripe<144> {
       }
     }
   }
+  template <bool whole = true>
   SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int, int row,
                                         const int32_t (&sums)[8], const InputScales& in) {
     return affine_sum(chunk, row, sums, 4, in);
@@ -253,6 +268,7 @@ template <>
 struct Stripe<Type::q5_k> : SuperStripe<176> {
   static constexpr int kBy = 32;
   static constexpr bool kIsSigned = false;
+  template <bool whole = true>
   SLUICE_LANE_FN static void unpack(const uint8_t* chunk, int, int lane, WeightBytes& out) {
     SLUICE_UNROLL for (int k = 0; k < 2; ++k) {
       const uint32_t top = word(chunk, 4 + 4 * k + lane % 4, lane / 4);
@@ -263,6 +279,7 @@ struct Stripe<Type::q5_k> : SuperStripe<176> {
       }
     }
   }
+  template <bool whole = true>
   SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int, int row,
                                         const int32_t (&sums)[8], const InputScales& in) {
     return affine_sum(chunk, row, sums, 0, in);
@@ -294,18 +311,21 @@ struct Stripe<Type::q6_k> : SuperStripe<210> {
   static constexpr bool kIsSigned = true, kHasMin = false;
   // Pieces of 64 columns: words of ql for blocks 0 and 2, for blocks 1 and 3, and of qh for all
   // four of a half; each piece is one group of 16 of its blocks.
+  template <bool whole = true>
   SLUICE_LANE_FN static void unpack(const uint8_t* chunk, int, int lane, WeightBytes& out) {
     const uint8_t* const w = words(chunk);
     const int i = lane % 4, row = lane / 4;
     SLUICE_UNROLL for (int q = 0; q < 4; ++q) {
       const uint32_t x = word(w, 12 * q + i, row), y = word(w, 12 * q + 4 + i, row);
       const uint32_t z = word(w, 12 * q + 8 + i, row);
-      uint32_t* const a = out.a + q / 2 * 8 + q % 2;  // of block 4 (q / 2), group q % 2
-      a[0] = (x << 2 & 0x3c3c3c3cu) | ((z << 6 & 0xc0c0c0c0u) ^ 0x80808080u);
-      a[2] = (y << 2 & 0x3c3c3c3cu) | ((z << 4 & 0xc0c0c0c0u) ^ 0x80808080u);
-      a[4] = (x >> 2 & 0x3c3c3c3cu) | ((z << 2 & 0xc0c0c0c0u) ^ 0x80808080u);
-      a[6] = (y >> 2 & 0x3c3c3c3cu) | ((z & 0xc0c0c0c0u) ^ 0x80808080u);
+      unpack_words(x, y, z, out.a + q / 2 * 8 + q % 2);  // of block 4 (q / 2), group q % 2
     }
+  }
+  SLUICE_LANE_FN static void unpack_words(uint32_t x, uint32_t y, uint32_t z, uint32_t* a) {
+    a[0] = (x << 2 & 0x3c3c3c3cu) | ((z << 6 & 0xc0c0c0c0u) ^ 0x80808080u);
+    a[2] = (y << 2 & 0x3c3c3c3cu) | ((z << 4 & 0xc0c0c0c0u) ^ 0x80808080u);
+    a[4] = (x >> 2 & 0x3c3c3c3cu) | ((z << 2 & 0xc0c0c0c0u) ^ 0x80808080u);
+    a[6] = (y >> 2 & 0x3c3c3c3cu) | ((z & 0xc0c0c0c0u) ^ 0x80808080u);
   }
   SLUICE_LANE_FN static GroupScales scales(const uint8_t* chunk, int row) {
     GroupScales out;
@@ -332,6 +352,7 @@ template <>
 struct Stripe<Type::q3_k> : SuperStripe<110> {
   static constexpr int kBy = 16;
   static constexpr bool kIsSigned = true, kHasMin = false;
+  template <bool whole = true>
   SLUICE_LANE_FN static void unpack(const uint8_t* chunk, int, int lane, WeightBytes& out) {
     const uint8_t* const w = words(chunk);
     SLUICE_UNROLL for (int group = 0; group < 2; ++group) {
@@ -367,11 +388,12 @@ template <>
 struct Stripe<Type::q2_k> : SuperStripe<84> {
   static constexpr int kBy = 16;
   static constexpr bool kIsSigned = false, kHasMin = true;
+  template <bool whole = true>
   SLUICE_LANE_FN static void unpack(const uint8_t* chunk, int, int lane, WeightBytes& out) {
     SLUICE_UNROLL for (int group = 0; group < 2; ++group) {
       SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
-        const uint32_t q = bit_pair_word(chunk + 32 * 4, b / 4, group, lane) >> 2 * (b % 4);
-        out.a[2 * b + group] = q & 0x03030303u;
+        const uint32_t q = bit_pair_word(chunk + 32 * 4, b / 4, group, lane);
+        out.a[2 * b + group] = q & 0x03030303u << 2 * (b % 4);  // 4^(b % 4) times the weights
       }
     }
   }
@@ -381,13 +403,15 @@ struct Stripe<Type::q2_k> : SuperStripe<84> {
     return out;
   }
   SLUICE_LANE_FN static int block_sum(const GroupScales& scales, int b, int first, int second) {
-    return (byte_of(scales.s[b / 2], 2 * b % 4) & 15) * first +
-           (byte_of(scales.s[b / 2], 2 * b % 4 + 1) & 15) * second;
+    return ((byte_of(scales.s[b / 2], 2 * b % 4) & 15) * first +
+            (byte_of(scales.s[b / 2], 2 * b % 4 + 1) & 15) * second) >>
+           2 * (b % 4);
   }
   // Minima count by 16: m_2b Q_2b + m_2b+1 Q_2b+1, Q sums of the inputs.
   SLUICE_LANE_FN static int block_min(const GroupScales& scales, int b, int first, int second) {
-    return (byte_of(scales.s[b / 2], 2 * b % 4) >> 4) * first +
-           (byte_of(scales.s[b / 2], 2 * b % 4 + 1) >> 4) * second;
+    return dot_of_two(
+        pick_bytes(static_cast<uint32_t>(first), static_cast<uint32_t>(second), 0x5410u),
+        scales.s[b / 2] >> 4 & 0x0f0f0f0fu, b % 2);
   }
   // N = fma(d_b, float(minima of block b), N)
   SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int row, const int32_t (&sums)[8],
@@ -406,12 +430,14 @@ template <>
 struct Stripe<Type::iq4_xs> : SuperStripe<136> {
   static constexpr int kBy = 32;
   static constexpr bool kIsSigned = true;
+  template <bool whole = true>
   SLUICE_LANE_FN static void unpack(const uint8_t* chunk, int, int lane, WeightBytes& out) {
     SLUICE_UNROLL for (int b = 0; b < 8; ++b) {
       const uint32_t w = word(chunk, 2 + 4 * b + lane % 4, lane / 4);
       look_up_iq4(w, out.a[4 * (b / 2) + b % 2], out.a[4 * (b / 2) + 2 + b % 2]);
     }
   }
+  template <bool whole = true>
   SLUICE_LANE_FN static float chunk_sum(const uint8_t* chunk, int, int row,
                                         const int32_t (&sums)[8], const InputScales& in) {
     const uint32_t head = word(chunk, 0, row), low = word(chunk, 1, row);

@@ -1,4 +1,5 @@
-// What comes and goes in the table of experts, at the head of a step. Pointers are device memory;
+// What comes and goes in the table of experts, at the head of a step, and copies of those that
+// stand elsewhere in the device's memory. Pointers are device memory;
 // nothing here synchronises or allocates.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -60,15 +60,15 @@ class WeightRing {
   // As many bytes of each of n places, which share a slot.
   template <int n>
   __device__ __forceinline__ void request(const uint8_t* const (&src)[n], int n_bytes) {
-    int n_lines = 0;
+    int n_copied[n], n_all = 0;
 #pragma unroll
-    for (int k = 0; k < n; ++k) n_lines += lines(src[k], n_bytes);
+    for (int k = 0; k < n; ++k) n_all += n_copied[k] = bytes_of_lines(src[k], n_bytes);
     const unsigned barrier = barriers_ + 8 * next_;
-    expect(barrier, kLine * n_lines);
+    expect(barrier, n_all);
 #pragma unroll
     for (int k = 0; k < n; ++k) {
       copy(src[k] - in_line(src[k]), slots_ + next_ * slot_size_ + k * (slot_size_ / n),
-           kLine * lines(src[k], n_bytes), barrier);
+           n_copied[k], barrier);
     }
     end_copies(barrier);
     next_ = next_ + 1 == n_ ? 0 : next_ + 1;
@@ -98,9 +98,10 @@ class WeightRing {
   static __device__ __forceinline__ int in_line(const uint8_t* p) {
     return static_cast<int>(reinterpret_cast<uintptr_t>(p) % kLine);
   }
-  // Lines that n bytes from src on are in.
-  static __device__ __forceinline__ int lines(const uint8_t* src, int n_bytes) {
-    return n_bytes ? (in_line(src) + n_bytes + kLine - 1) / kLine : 0;
+  // Of the lines that n bytes from src on are in.
+  static __device__ __forceinline__ int bytes_of_lines(const uint8_t* src, int n_bytes) {
+    const int n = (in_line(src) + n_bytes + kLine - 1) & -kLine;
+    return n_bytes ? n : 0;
   }
 
   // Before and behind the copies of a request, n bytes in all.

@@ -31,6 +31,14 @@ struct WideRows {
   int64_t first_out = 0;
 };
 
+// A matrix beside another one: its outputs stand behind the other's.
+constexpr int kMoreMatrices = 3;
+struct WideMatrix {
+  const uint8_t* weights;
+  const float* bias;
+  int n_out;
+};
+
 // One matrix's rows to f32, or gate and up through SwiGLU to int8 (where h is set).
 struct WideGemm {
   quant::Type type = quant::Type::q4_k;
@@ -41,16 +49,22 @@ struct WideGemm {
   Int8Rows in;
   WideRows rows;
   int height = 0;  // of a tile, at most: wide_tile_height()
+  // Of stripes, that a warp has: 1, or 2 of Q4_K, Q5_K and Q6_K, which no product uses before it
+  // was measured (bench_gpu_wide).
+  int pairs = 1;
 
   Int8Rows h;
   float* out = nullptr;  // [.., out_stride]
   int out_stride = 0;
   const float* bias = nullptr;  // [n_out], or null
   bool adds = false;            // to what stands in out
+
+  WideMatrix more[kMoreMatrices] = {};  // of the same type, without tiles and h
+  int n_more = 0;
 };
 void wide_gemm(const WideGemm& p, const Launch& how);
 
 // The most rows that a tile of this type has room for on this card.
-int wide_tile_height(quant::Type type, const Launch& how);
+int wide_tile_height(quant::Type type, const Launch& how, int pairs = 1);
 
 }  // namespace sluice::backend::cuda

@@ -56,6 +56,27 @@ struct AffineScales {
     }
     if (i == 0) out[16] = half_bits(head & 0xffffu), out[17] = half_bits(head >> 16);
   }
+  // As Stripe::unpack(), of four blocks.
+  SLUICE_LANE_FN static void unpack_half(const uint8_t* chunk, int half, int lane,
+                                         WeightBytes& out) {
+    const int i = lane % 4, row = lane / 4;
+    SLUICE_UNROLL for (int k = 0; k < 2; ++k) {
+      const uint32_t top = type == Type::q5_k ? word(chunk, 4 + 4 * k + i, row) >> 4 * half : 0;
+      SLUICE_UNROLL for (int p = 0; p < 2; ++p) {
+        uint32_t* const a = out.a + 4 * p + 2 * k;
+        const int at = 8 * (2 * half + p) + 4 * k + i;
+        if constexpr (type == Type::q4_k) {
+          const uint32_t w = word(chunk, 4 + at, row);
+          a[0] = w & 0x0f0f0f0fu;
+          a[1] = w & 0xf0f0f0f0u;  // 16 times the weights
+        } else {
+          const uint32_t w = word(chunk, 12 + at, row);
+          a[0] = (w & 0x0f0f0f0fu) | (top >> 2 * p << 4 & 0x10101010u);
+          a[1] = (w >> 4 & 0x0f0f0f0fu) | (top >> 2 * p << 3 & 0x10101010u);
+        }
+      }
+    }
+  }
   SLUICE_LANE_FN static HalfScales load(const float* row, int half) {
     HalfScales out;
     StagedLoad::four(row + 4 * half, out.s);
@@ -89,6 +110,16 @@ struct WideScales<Type::q6_k> {
       out[4 * i + k] = mul_rn(to_float(static_cast<int8_t>(byte_of(four, k))), 0.25f);
     }
     if (i == 0) out[16] = half_bits(load_16(chunk + 2 * row));
+  }
+  SLUICE_LANE_FN static void unpack_half(const uint8_t* chunk, int half, int lane,
+                                         WeightBytes& out) {
+    const uint8_t* const w = Stripe<Type::q6_k>::words(chunk);
+    const int i = lane % 4, row = lane / 4;
+    SLUICE_UNROLL for (int group = 0; group < 2; ++group) {
+      const int at = 12 * (2 * half + group) + i;
+      const uint32_t x = word(w, at, row), y = word(w, at + 4, row), z = word(w, at + 8, row);
+      Stripe<Type::q6_k>::unpack_words(x, y, z, out.a + group);
+    }
   }
   SLUICE_LANE_FN static HalfScales load(const float* row, int half) {
     HalfScales out;
@@ -169,14 +200,15 @@ __device__ __forceinline__ void products_of(PerLane<PairProducts<by>>& out, int 
 #endif
 }
 
-// The bytes of a chunk of inputs `base` .. base + 7, of which those behind `last` are the last
-// again; rows in shared memory, `stride` apart, 16-aligned.
+// The first n_bytes of a chunk of inputs `base` .. base + 7, of which those behind `last` are the
+// last again; rows in shared memory, `stride` apart, 16-aligned.
+template <int n_bytes = kChunk>
 SLUICE_LANE_FN void load_columns(const uint8_t* inputs, int stride, int base, int last,
                                  PerLane<ColumnBytes>& in) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   const uint8_t* const row = inputs + min(base + lane % 8, last) * stride + 16 * (lane / 8);
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  SLUICE_UNROLL for (int j = 0; j < 4; ++j) {
+  SLUICE_UNROLL for (int j = 0; j < n_bytes / 64; ++j) {
     uint32_t* const b = in.value.b + 4 * j;
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(b[0]), "=r"(b[1]), "=r"(b[2]), "=r"(b[3])
@@ -203,11 +235,11 @@ void products_of(PerLane<PairProducts<by>>& out, int b, const PerLane<WeightByte
   }
 }
 
-inline void load_columns(const uint8_t* inputs, int stride, int base, int last,
-                         PerLane<ColumnBytes>& in) {
+template <int n_bytes = kChunk>
+void load_columns(const uint8_t* inputs, int stride, int base, int last, PerLane<ColumnBytes>& in) {
   EACH_LANE(lane) {
     const int k = base + lane / 4 < last ? base + lane / 4 : last;
-    for (int w = 0; w < 16; ++w) {
+    for (int w = 0; w < n_bytes / 16; ++w) {
       std::memcpy(in[lane].b + w, inputs + k * stride + 16 * w + 4 * (lane % 4), 4);
     }
   }

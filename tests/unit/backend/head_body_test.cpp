@@ -23,6 +23,7 @@ struct Case {
   int head_dim, n_pairs;
   bool adjacent;
   NormOfHeads norm;
+  bool gated = false;  // gates stand behind the queries
 };
 
 // Two rows of three query heads and two kv heads; every array ends with its last number.
@@ -31,7 +32,7 @@ class Qkv {
   static constexpr int kRows = 2, kHeads = 3, kKvHeads = 2;
 
   explicit Qkv(const Case& c) : c_(c) {
-    const auto n = static_cast<size_t>(kRows * (kHeads + 2 * kKvHeads) * c.head_dim);
+    const auto n = static_cast<size_t>(kRows * row_heads() * c.head_dim);
     for (size_t i = 0; i < n; ++i) qkv_.push_back(4.0f * random_signed(random_bits(1, i)));
     const size_t n_norms = c.norm == NormOfHeads::whole ? kHeads : 1;
     for (size_t i = 0; i < n_norms * static_cast<size_t>(c.head_dim); ++i) {
@@ -48,6 +49,7 @@ class Qkv {
     }
     p_.qkv = qkv_.data();
     p_.n_rows = kRows, p_.n_heads = kHeads, p_.n_kv_heads = kKvHeads, p_.head_dim = c.head_dim;
+    p_.is_gated = c.gated;
     p_.head_norm = c.norm, p_.eps = 1e-6f;
     p_.q_norm = q_norm_.data(), p_.k_norm = k_norm_.data();
     p_.angles = angles_.data(), p_.n_pairs = c.n_pairs, p_.pairs_are_adjacent = c.adjacent;
@@ -84,12 +86,13 @@ class Qkv {
 
  private:
   const float* head_at(int row, HeadKind kind, int head) const {
-    const int before = kind == HeadKind::query ? 0
-                       : kind == HeadKind::key ? kHeads
-                                               : kHeads + kKvHeads;
-    return qkv_.data() +
-           static_cast<long>(row * (kHeads + 2 * kKvHeads) + before + head) * c_.head_dim;
+    const int q_heads = c_.gated ? 2 * kHeads : kHeads;
+    const int at = kind == HeadKind::query ? head * q_heads / kHeads
+                   : kind == HeadKind::key ? q_heads + head
+                                           : q_heads + kKvHeads + head;
+    return qkv_.data() + static_cast<long>(row * row_heads() + at) * c_.head_dim;
   }
+  int row_heads() const { return (c_.gated ? 2 : 1) * kHeads + 2 * kKvHeads; }
 
   Case c_;
   std::vector<float> qkv_, q_norm_, k_norm_, angles_;
@@ -142,6 +145,9 @@ TEST(HeadBodyTest, HeadsAreNormalisedAndTurnedAsOnTheCpu) {
       for (const int d : {160, 192, 256}) expect_heads<256>({d, d / 2, adjacent, norm});
       expect_heads<128>({128, 16, adjacent, norm});  // a part of the head turns
       expect_heads<256>({256, 5, adjacent, norm});
+      if (norm == NormOfHeads::whole) continue;  // gates are no part of it
+      expect_heads<64>({64, 8, adjacent, norm, true});
+      expect_heads<256>({256, 32, adjacent, norm, true});
     }
   }
 }

@@ -1,6 +1,6 @@
 // The router's products as its kernels make them (backend/cuda/router_products.h), compiled by g++
 // with a warp as 32 loops: weights of every type as they are, products in one order, and the sums
-// of eight rows with the bits of each alone.
+// of several at once with the bits of each alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/router_products.h"
 
@@ -74,20 +74,27 @@ TEST(RouterBodyTest, FourProductsAreAddedInOrder) {
   }
 }
 
-TEST(RouterBodyTest, EightRowsHaveTheBitsOfEachAlone) {
-  PerLane<EightRows> rows;
+template <int n>
+void expect_the_bits_of_each_alone() {
+  PerLane<PartialSums<n>> all;
   EACH_LANE(lane) {
-    for (int j = 0; j < kRowsAtOnce; ++j) rows[lane].of[j] = router_number(7, kWarp * j + lane);
+    for (int j = 0; j < n; ++j) all[lane].of[j] = router_number(7, kWarp * j + lane);
   }
-  const PerLane<float> sums = sum_of_rows(rows);
-  for (int j = 0; j < kRowsAtOnce; ++j) {
+  const PerLane<float> sums = sums_of_lanes<n>(all);
+  for (int j = 0; j < n; ++j) {
     PerLane<float> alone;
-    EACH_LANE(lane) { alone[lane] = rows[lane].of[j]; }
+    EACH_LANE(lane) { alone[lane] = all[lane].of[j]; }
     const float want = sum_of_lanes(alone)[0];
-    for (int k = 0; k < 4; ++k) {
-      ASSERT_EQ(std::bit_cast<uint32_t>(want), std::bit_cast<uint32_t>(sums[4 * j + k])) << j;
+    for (int k = 0; k < kWarp / n; ++k) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(want), std::bit_cast<uint32_t>(sums[kWarp / n * j + k]))
+          << j << " of " << n;
     }
   }
+}
+
+TEST(RouterBodyTest, SeveralSumsHaveTheBitsOfEachAlone) {
+  expect_the_bits_of_each_alone<kRowsAtOnce>();
+  expect_the_bits_of_each_alone<32>();
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ namespace {
 
 using quant::kStripeRows;
 
-// Exactly the stripe's bytes, so that ASan sees a read behind them; aligned as a kernel has them.
+// Exactly so many bytes, so that ASan sees a read behind them; aligned as a kernel has them.
 struct AlignedBytes {
   explicit AlignedBytes(size_t n)
       : size(n), data(static_cast<uint8_t*>(::operator new (n, std::align_val_t{128}))) {}
@@ -34,6 +34,21 @@ struct AlignedBytes {
 
   size_t size;
   uint8_t* data;
+};
+
+// A stripe's bytes as `fill` writes them, and behind them what no weight is, up to a whole chunk.
+template <typename Fill>
+std::unique_ptr<AlignedBytes> whole_chunks(Type type, int64_t n_cols, const Fill& fill) {
+  const int n_chunks = row_shape(n_cols).n_chunks;
+  auto out = std::make_unique<AlignedBytes>(8 * quant::row_bytes(type, int64_t{kChunk} * n_chunks));
+  std::memset(out->data, 0xff, out->size);
+  fill(reinterpret_cast<std::byte*>(out->data));
+  return out;
+}
+
+// Weights in memory that ends with them.
+struct ShortLoad : PlainLoad {
+  static constexpr bool kWhole = false;
 };
 
 // Inputs whose memory ends with their last chunk. What is behind their columns is not a number.
@@ -72,8 +87,10 @@ class StripeDotTest : public testing::TestWithParam<Type> {
     rows_.resize(kStripeRows * bytes);
     const auto n_blocks = static_cast<int64_t>(rows_.size() / quant::type_info(type).block_bytes);
     quant::random_row_blocks(type, seed, 0, n_blocks, 0.25f, rows_.data());
-    stripe_ = std::make_unique<AlignedBytes>(rows_.size());
-    quant::weave_rows(type, n_cols, rows_.data(), reinterpret_cast<std::byte*>(stripe_->data));
+    stripe_ = whole_chunks(
+        type, n_cols, [&](std::byte* out) { quant::weave_rows(type, n_cols, rows_.data(), out); });
+    short_stripe_ = std::make_unique<AlignedBytes>(rows_.size());
+    std::memcpy(short_stripe_->data, stripe_->data, rows_.size());
     n_cols_ = n_cols;
     shape_ = row_shape(n_cols);
   }
@@ -87,11 +104,12 @@ class StripeDotTest : public testing::TestWithParam<Type> {
         << ", got " << got;
   }
 
-  Unit unit(int u) const {
+  Unit unit(int u, bool whole = true) const {
     const int first = kUnitChunks * u;
     const int left = shape_.n_chunks - first;
-    return {stripe_->data + 8 * quant::row_bytes(GetParam(), int64_t{kChunk} * first), first,
-            left < kUnitChunks ? left : kUnitChunks};
+    return {(whole ? stripe_ : short_stripe_)->data +
+                8 * quant::row_bytes(GetParam(), int64_t{kChunk} * first),
+            first, left < kUnitChunks ? left : kUnitChunks};
   }
 
   template <Type type, int n_early>
@@ -107,12 +125,12 @@ class StripeDotTest : public testing::TestWithParam<Type> {
     EACH_LANE(lane) { expect_dot(in, lane / 4, r, acc[lane]); }
   }
 
-  template <Type type, int n>
+  template <Type type, int n, typename Load = PlainLoad>
   void run_inputs(const Inputs& in, int first) {
     PerLane<float> acc = {};
     for (int u = 0; u < shape_.n_units(); ++u) {
-      add_unit<type, PlainLoad, n>(
-          unit(u), shape_, [&](int r) { return in.row(first + r); }, acc);
+      add_unit<type, Load, n>(
+          unit(u, Load::kWhole), shape_, [&](int r) { return in.row(first + r); }, acc);
     }
     EACH_LANE(lane) { expect_dot(in, lane / 4, first + lane % n, acc[lane]); }
   }
@@ -126,12 +144,13 @@ class StripeDotTest : public testing::TestWithParam<Type> {
       std::copy_n(rows_.begin() + static_cast<long>(row * r), row,
                   other.begin() + static_cast<long>(row * (7 - r)));
     }
-    const AlignedBytes second(rows_.size());
-    quant::weave_rows(GetParam(), n_cols_, other.data(), reinterpret_cast<std::byte*>(second.data));
+    const auto second = whole_chunks(type, n_cols_, [&](std::byte* out) {
+      quant::weave_rows(type, n_cols_, other.data(), out);
+    });
     PerLane<float> acc[2][16] = {};  // by stripe and k
     for (int c = 0; c < shape_.n_chunks; ++c) {
       const size_t at = 8 * quant::row_bytes(GetParam(), int64_t{kChunk} * c);
-      const uint8_t* const chunks[2] = {stripe_->data + at, second.data + at};
+      const uint8_t* const chunks[2] = {stripe_->data + at, second->data + at};
       dot_pair<type, PlainLoad>(
           chunks, c, blocks_of<type>(shape_, c), n_inputs, [&](int r) { return in.row(r); },
           [&](int k, int stripe, const PerLane<float>& sums) {
@@ -156,10 +175,11 @@ class StripeDotTest : public testing::TestWithParam<Type> {
     for (const int r : {0, 7, 15}) {
       run_one_input<type, 0>(in, r);
       run_one_input<type, 1>(in, r);
-      run_one_input<type, kEarlyChunks>(in, r);
+      run_one_input<type, kEarlyChunks<type>>(in, r);
     }
     for (const int first : {0, 5, 12}) {
       run_inputs<type, 1>(in, first);
+      run_inputs<type, 1, ShortLoad>(in, first);
       run_inputs<type, 2>(in, first);
       run_inputs<type, 4>(in, first);
     }
@@ -167,7 +187,7 @@ class StripeDotTest : public testing::TestWithParam<Type> {
   }
 
   std::vector<std::byte> rows_;
-  std::unique_ptr<AlignedBytes> stripe_;
+  std::unique_ptr<AlignedBytes> stripe_, short_stripe_;
   int64_t n_cols_ = 0;
   RowShape shape_{};
 };

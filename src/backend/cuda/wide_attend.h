@@ -1,0 +1,28 @@
+// Attention of a step of many rows on the device: head norms, rope and append of all rows first,
+// then softmax(q k^T / sqrt(head_dim)) v over every earlier position of a row's sequence, rows of
+// the same step included. Pointers are device memory; nothing here synchronises or allocates.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "backend/cuda/attend.h"
+#include "backend/kv_page.h"
+
+namespace sluice::backend::cuda {
+
+struct WideAttend {
+  Attend of;  // any number of rows; but for eps, max_length and its scratch
+  KvPage page = {};
+  float q_eps = 0.0f;
+  float k_eps = 0.0f;
+  uint16_t* queries = nullptr;  // scratch: wide_query_halves() of these
+  float* scales = nullptr;      // scratch: [n_rows, n_heads]
+};
+void wide_attend(const WideAttend& p, const Launch& how);
+
+// Heads are made longer, to one of these.
+constexpr int wide_dims(int head_dim) { return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : 256; }
+constexpr int64_t wide_query_halves(int64_t n_rows, int n_heads, int head_dim) {
+  return n_rows * n_heads * 2 * wide_dims(head_dim);
+}
+
+}  // namespace sluice::backend::cuda

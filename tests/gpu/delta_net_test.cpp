@@ -1,0 +1,213 @@
+// Gated DeltaNets and the gate on attention's output on the device, against the CPU's operations:
+// near them for steps of every width, and the same bits whatever is computed together.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "backend/mailbox.h"
+#include "gpu/ops_test.h"
+
+namespace sluice::backend::cuda::test {
+namespace {
+
+struct NetShape {
+  int n_taps, n_key_heads, n_value_heads, head_dim;
+  KeyHeads key_heads;
+  GateColumns gate_columns;
+};
+// Those of the 35B and 80B models first.
+constexpr NetShape kShapes[] = {{4, 16, 32, 128, KeyHeads::by_remainder, GateColumns::apart},
+                                {4, 16, 32, 128, KeyHeads::by_neighbours, GateColumns::by_key_head},
+                                {3, 3, 6, 64, KeyHeads::by_remainder, GateColumns::apart},
+                                {4, 2, 4, 16, KeyHeads::by_neighbours, GateColumns::apart}};
+
+class DeltaNetTest : public OpsTest {
+ protected:
+  static constexpr int kSequences = 16, kStates = 2 * kSequences;
+
+  // A layer and its states, on one side.
+  struct Layer {
+    DeltaNetView net;
+    float* states = nullptr;
+  };
+  Layer layer_on(Side& side, const NetShape& shape) {
+    Layer layer;
+    DeltaNetView& net = layer.net;
+    net.n_taps = shape.n_taps;
+    net.n_key_heads = shape.n_key_heads, net.n_value_heads = shape.n_value_heads;
+    net.head_dim = shape.head_dim;
+    net.key_heads = shape.key_heads, net.gate_columns = shape.gate_columns;
+    net.conv = side.put(random_values(count(net.conv_cols() * net.n_taps), 1));
+    std::vector<float> decay = random_values(count(net.n_value_heads), 2);
+    for (float& d : decay) d = -0.1f - std::abs(d);
+    net.decay = side.put(decay);
+    net.time_bias = side.put(random_values(count(net.n_value_heads), 3));
+    net.norm = {side.put(norm_weights(count(net.head_dim), 4)), 1e-6f};
+    layer.states = side.put(std::vector<float>(count(kStates * net.state_values()), NAN));
+    return layer;
+  }
+
+  struct Result {
+    std::vector<float> out, states;
+  };
+  // Rows of these sequences, and padding; the input of a row is that of its sequence and position.
+  Result run(Side& side, Ops& ops, const Layer& layer, const std::vector<int32_t>& sequences,
+             int n_padding, const std::vector<int32_t>& from, const std::vector<int32_t>& to,
+             uint64_t seed) {
+    const DeltaNetView& net = layer.net;
+    const auto n_live = static_cast<int32_t>(sequences.size());
+    const int64_t n_rows = n_live + n_padding;
+    std::vector<float> in;
+    std::vector<int> n_before(kSequences, 0);
+    for (const int32_t s : sequences) {
+      const auto row =
+          random_values(count(net.in_cols()),
+                        seed + static_cast<uint64_t>(1000 * s + n_before[count(s)]++), 2.0f);
+      in.insert(in.end(), row.begin(), row.end());
+    }
+    in.resize(count(n_rows * net.in_cols()), 0.5f);
+    std::vector<int32_t> padded = sequences;
+    padded.resize(count(n_rows), 0);
+    StepView step;
+    step.n_rows = n_rows;
+    step.n_live = side.put(std::vector<int32_t>{n_live});
+    step.sequences = side.put(padded);
+    float* const out = side.put(std::vector<float>(count(n_rows * net.value_cols()), NAN));
+    ops.delta_net({side.put(in), n_rows, net.in_cols()}, net, step,
+                  {layer.states, net.state_values(), side.put(from), side.put(to), kSequences},
+                  {out, n_rows, net.value_cols()});
+    if (&side == gpu.get()) stream->finish();
+    return {side.get(out, count(n_rows * net.value_cols())),
+            side.get(layer.states, count(kStates * net.state_values()))};
+  }
+
+  // Sums of up to 128 products in another order; errors of earlier rows stay in S and fade.
+  static void expect_near(const std::vector<float>& a, const std::vector<float>& b,
+                          const std::string& what) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+      ASSERT_NEAR(a[i], b[i], 5e-5f * std::max(1.0f, std::abs(a[i]))) << what << ", " << i;
+    }
+  }
+};
+
+// Steps of every width, one after another: single rows of several texts, rows of one text, prompts.
+TEST_F(DeltaNetTest, IsNearTheCpus) {
+  for (const NetShape& shape : kShapes) {
+    const Layer on_cpu = layer_on(host, shape), on_gpu = layer_on(*gpu, shape);
+    std::vector<int32_t> from(kSequences, -1), to(kSequences);
+    std::iota(to.begin(), to.end(), 0);
+    uint64_t seed = 100;
+    const auto step = [&](const std::vector<int32_t>& sequences, int n_padding) {
+      seed += 100'000;
+      const Result want = run(host, *cpu_ops, on_cpu, sequences, n_padding, from, to, seed);
+      const Result got = run(*gpu, *gpu_ops, on_gpu, sequences, n_padding, from, to, seed);
+      const std::string what = cat("heads of ", shape.head_dim, ", ", sequences.size(), " rows");
+      expect_near(want.out, got.out, what);
+      expect_near(want.states, got.states, what + ", states");
+      for (const int32_t s : sequences) {
+        from[count(s)] = to[count(s)];
+        to[count(s)] = (from[count(s)] + kSequences) % kStates;
+      }
+    };
+    for (int width = 1; width <= 16; ++width) {
+      std::vector<int32_t> sequences(count(width));
+      std::iota(sequences.begin(), sequences.end(), 0);
+      step(sequences, 16 - width);
+      step(std::vector<int32_t>(count(width), 3), 0);
+    }
+    step({1, 1, 1, 0, 5, 5}, 2);
+    step(std::vector<int32_t>(300, 7), 0);
+    std::vector<int32_t> two(50, 2);
+    two.resize(90, 9);
+    step(two, 0);
+  }
+}
+
+TEST_F(DeltaNetTest, BitsDoNotDependOnWhatIsComputedTogether) {
+  const NetShape& shape = kShapes[0];
+  std::vector<int32_t> none(kSequences, -1), to(kSequences);
+  std::iota(to.begin(), to.end(), 0);
+  const Layer whole = layer_on(*gpu, shape);
+  std::vector<int32_t> sequences(40, 4);
+  sequences.insert(sequences.end(), 23, 6);
+  const Result together = run(*gpu, *gpu_ops, whole, sequences, 0, none, to, 7);
+  const auto n_state = count(whole.net.state_values());
+  for (const int32_t s : {4, 6}) {
+    const Layer alone = layer_on(*gpu, shape);
+    const Result one =
+        run(*gpu, *gpu_ops, alone, std::vector<int32_t>(s == 4 ? size_t{40} : size_t{23}, s), 5,
+            none, to, 7);
+    const auto n = count((s == 4 ? 40 : 23) * whole.net.value_cols());
+    const auto first = count((s == 4 ? 0 : 40) * whole.net.value_cols());
+    EXPECT_EQ(std::memcmp(one.out.data(), together.out.data() + first, n * sizeof(float)), 0);
+    EXPECT_EQ(std::memcmp(one.states.data() + count(s) * n_state,
+                          together.states.data() + count(s) * n_state, n_state * sizeof(float)),
+              0);
+  }
+}
+
+struct GateCase {
+  int n_heads, n_kv_heads, head_dim, n_pairs, n_rows;
+  Type kv;
+};
+
+using AttendGateTest = OpsTest;
+
+// Decode's kernel, the one for any cache, and that of prompts.
+TEST_F(AttendGateTest, LetsThroughWhatTheCpusDoes) {
+  for (const GateCase& c : {GateCase{16, 2, 256, 32, 5, Type::f16},
+                            {4, 2, 64, 8, 1, Type::bf16},
+                            {4, 1, 128, 16, 16, Type::q8_0},
+                            {16, 2, 256, 32, 70, Type::f16},
+                            {4, 2, 64, 8, 40, Type::f32}}) {
+    constexpr int kTokens = 16;
+    const int n_pages = (c.n_rows + kTokens - 1) / kTokens;
+    std::vector<float> frequencies(count(c.n_pairs), 1.0f);
+    const auto attend = [&](Side& side, Ops& ops) {
+      AttentionView a;
+      a.n_heads = c.n_heads, a.n_kv_heads = c.n_kv_heads, a.head_dim = c.head_dim;
+      a.is_gated = true;
+      a.head_norm = HeadNorm::per_head;
+      a.q_norm = {side.put(norm_weights(count(c.head_dim), 5)), 1e-6f};
+      a.k_norm = {side.put(norm_weights(count(c.head_dim), 6)), 1e-6f};
+      a.rope = {RopePairing::halves, frequencies, 1.0f};
+      std::vector<int32_t> positions(count(c.n_rows)), pages(count(n_pages));
+      std::iota(positions.begin(), positions.end(), 0);
+      std::iota(pages.begin(), pages.end(), 0);
+      std::vector<float> angles;
+      for (int r = 0; r < c.n_rows; ++r) {
+        for (int j = 0; j < c.n_pairs; ++j)
+          angles.push_back(std::cos(0.1f * static_cast<float>(r * (j + 1))));
+        for (int j = 0; j < c.n_pairs; ++j)
+          angles.push_back(std::sin(0.1f * static_cast<float>(r * (j + 1))));
+      }
+      StepView step;
+      step.n_rows = c.n_rows;
+      step.n_live = side.put(std::vector<int32_t>{c.n_rows});
+      step.positions = side.put(positions);
+      step.sequences = side.put(std::vector<int32_t>(count(c.n_rows), 0));
+      step.angles = side.put(angles);
+      step.page_table = side.put(pages);
+      step.table_stride = n_pages;
+      const auto n_bytes =
+          count(kv_page(c.kv, c.n_kv_heads, c.head_dim, kTokens).page_bytes() * n_pages);
+      const std::vector<std::byte> empty(n_bytes);
+      const RowsView qkv = rows(side, c.n_rows, a.qkv_cols(), 9);
+      const RowsView out = rows(side, c.n_rows, a.q_cols(), 10);
+      ops.attend(qkv, a, step, {c.kv, c.kv, side.put(empty), side.put(empty), kTokens}, out);
+      if (&side == gpu.get()) stream->finish();
+      return side.get(out.data, count(out.n_rows * out.n_cols));
+    };
+    const std::vector<float> want = attend(host, *cpu_ops), got = attend(*gpu, *gpu_ops);
+    for (size_t i = 0; i < want.size(); ++i) {
+      // Weights of attention that are rounded to halves, and keys to the cache's type.
+      ASSERT_NEAR(want[i], got[i], 2e-3f) << c.head_dim << ", " << c.n_rows << " rows, " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda::test
