@@ -24,6 +24,13 @@ namespace sluice {
 // Throws Errc::bad_request with the names there are.
 std::string find_model(const std::string& name, const std::vector<std::string>& folders = {});
 
+// The models in these folders, as find_model() finds them by name: sorted, each name once.
+struct FoundModel {
+  std::string name;
+  std::string path;
+};
+std::vector<FoundModel> list_models(const std::vector<std::string>& folders = {});
+
 struct ChatOptions {
   std::string system = {};              // system message; empty: none
   int n_tokens = -1;                    // of an answer at most; -1: as many as the context holds

@@ -69,8 +69,11 @@ struct PlacementInfo {
   std::string reason;
   int n_gpu_layers = 0;
   int64_t n_slots = 0;
-  int64_t n_experts = 0;    // of all layers
-  uint64_t vram_bytes = 0;  // taken
+  int64_t n_experts = 0;  // of all layers; a dense layer's network counts as one
+  bool is_dense = false;
+  uint64_t vram_bytes = 0;    // taken
+  uint64_t upload_bytes = 0;  // of weights that a GPU got at the start, and how long it took
+  double upload_seconds = 0.0;
   double link_share = 0.0;
   int prefill_chunk = 0;  // tokens of a prompt that are computed together
   bool prefetches = false;

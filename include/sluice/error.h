@@ -8,7 +8,16 @@
 
 namespace sluice {
 
-enum class Errc { bad_file, unsupported_model, out_of_memory, bad_request, cancelled, device };
+enum class Errc {
+  bad_file,
+  unsupported_model,
+  out_of_memory,
+  bad_request,
+  cancelled,
+  device,
+  busy,           // too many requests wait already
+  shutting_down,  // no more are taken
+};
 
 class Error : public std::runtime_error {
  public:

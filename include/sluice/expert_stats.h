@@ -28,6 +28,7 @@ struct ExpertStats {
   std::vector<LayerStats> layers;
   int64_t n_copies = 0;  // that the cache asked for
   uint64_t copied_bytes = 0;
+  int64_t n_landed = 0;  // that it wanted, of experts the device had just read over the link itself
   uint64_t streamed_bytes = 0;  // of prompts, through the two buffers
   int64_t n_failed_copies = 0;
   int64_t n_prefetched = 0;   // copies ahead of their layer, and their bytes:

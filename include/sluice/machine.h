@@ -32,6 +32,7 @@ struct MachineRates {
   double cpu_kv_gbps = 0.0;  // keys and values that attention reads to decode; 0: as cpu_gbps
   // The same in a prompt, each of whose tokens reads all before it; 0: that takes no time.
   double cpu_kv_prompt_gbps = 0.0;
+  double graphs_mib = 64.0;  // of a GPU's VRAM, for the recordings of its steps
 
   friend bool operator==(const MachineRates&, const MachineRates&) = default;
 };
@@ -58,8 +59,8 @@ struct GpuInfo {
   int index = 0;     // as the driver counts them, from 0
   std::string name;  // the card
   uint64_t vram_bytes = 0;
-  uint64_t vram_free = 0;
-  uint64_t vram_overhead = 0;  // of it, what the device takes for itself once it is used
+  uint64_t vram_free = 0;      // to this process, before it takes any
+  uint64_t vram_overhead = 0;  // of it, for CUDA's context and all kernels, and for a display
   std::string problem;         // why it cannot be used, in one line; empty: it can
 };
 

@@ -48,9 +48,11 @@ struct ModelInfo {
   int n_ctx_train = 0;  // the context the model was trained for
   int n_experts = 0;
   int n_experts_used = 0;
+  bool is_dense = false;  // each layer has one network, which counts as its one expert
   uint64_t file_bytes = 0;
   std::optional<TokenId> eos;  // the token that ends a text, where the file names one
   WeightMemory weights = WeightMemory::mapped;  // copied or mapped
+  std::string ignored;  // what of the file is left aside, in words; mostly nothing
 };
 
 // A loaded model. Copies share it, and sessions keep it alive.
@@ -62,6 +64,7 @@ class Model {
 
  private:
   friend class Session;
+  friend class Engine;
   struct Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;  // shared: a session may outlive the Model it was made from
@@ -109,6 +112,11 @@ struct PromptOptions {
   // Asked before each chunk; true ends the prompt there. The text then holds the chunks before.
   std::function<bool()> should_stop = {};
 
+  // Positions, ascending, to which the text may have to go back, such as the ends of messages: a
+  // model with recurrent layers keeps its state there, others can go back anywhere. More points
+  // than there is room for are thinned out, the newest last.
+  std::vector<int> keep_at = {};
+
   // Session::append hands over the logits of tokens from this position on. For those before it none
   // are computed.
   int logits_from = 0;
@@ -128,7 +136,8 @@ struct GenerateOptions {
   PromptOptions prompt = {};
 };
 
-enum class StopReason { length, end_of_text, callback, context_full };
+// The last three are those of an Engine's requests (engine.h).
+enum class StopReason { length, end_of_text, callback, context_full, cancelled, deadline, failed };
 
 struct GenerateResult {
   std::vector<TokenId> tokens;  // the new ones; an end token is not among them
@@ -142,6 +151,10 @@ struct Stats {
   int64_t n_decode_tokens = 0;
   double prefill_seconds = 0.0;
   double decode_seconds = 0.0;
+  // Tokens by which truncate() got to its position with recurrent layers: by the updates they had
+  // left, and by computing them again.
+  int64_t n_replayed_tokens = 0;
+  int64_t n_recomputed_tokens = 0;
   uint64_t kv_bytes = 0;  // held for the whole context
 };
 
@@ -170,8 +183,27 @@ class Session {
   GenerateResult generate(std::span<const TokenId> prompt, const GenerateOptions& options = {},
                           const std::function<bool(TokenId)>& on_token = {});
 
-  // Forgets all but the first n_tokens.
+  // Forgets all but the first n_tokens. Models with recurrent layers can go back to some points of
+  // a text and by 16 tokens of an answer; else what lies between such a point and n_tokens is
+  // computed again.
   void truncate(int n_tokens);
+
+  // Of the first n_tokens, how many the session can go back to without computing any.
+  int kept_tokens(int n_tokens) const;
+
+  // Writes the text to a file, with all that was computed of it. The file appears whole or not at
+  // all. Throws Errc::bad_request where there is no text yet, Errc::bad_file where it cannot be
+  // written.
+  void save(const std::string& path);
+
+  // Becomes the text of such a file, which may have been written with another device, and returns
+  // its tokens. What follows is what would have followed there, to the bit where devices agree; the
+  // scores of the last token are not in the file. Of models with recurrent layers no earlier point
+  // is kept. Throws Errc::bad_file where the file cannot be read or is damaged, and
+  // Errc::bad_request where it is no saved text, or one of another model, of other KV types, of
+  // another version or too long for the context. The session is then as before; where a device
+  // fails later, it is empty.
+  std::vector<TokenId> load(const std::string& path);
 
   int n_tokens() const;  // in the text so far
   int n_ctx() const;

@@ -22,10 +22,6 @@ constexpr uint64_t kCacheLine = 64;
 // A layer's experts begin on a page of their own: memory is registered for a device page by page.
 constexpr uint64_t kPage = 4 * kKiB;
 
-bool can_be_woven(const WeightView& w) {
-  return !quant::is_float(w.type) && w.n_rows % quant::kStripeRows == 0;
-}
-
 std::vector<WeightView*> matrices_to_weave(model::Model& model) {
   std::vector<WeightView*> matrices = model.matrices();
   std::erase_if(matrices, [](const WeightView* w) { return !can_be_woven(*w); });
@@ -62,14 +58,17 @@ void copy_matrices(WeightView& w, ThreadPool& pool, std::byte* to, uint64_t stri
   const uint64_t unit_bytes = static_cast<uint64_t>(unit_rows) * from.row_bytes();
   const auto grain = static_cast<int64_t>(std::max<uint64_t>(1, kPiece / unit_bytes));
   std::atomic<int> error = 0;
+  const auto unit_at = [&](int64_t i) {
+    return from.row(i / n_units * from.matrix_rows_apart() + i % n_units * unit_rows);
+  };
   pool.parallel_for(n_units * from.n_mats, grain, [&](int64_t begin, int64_t end, int) {
-    const std::span piece(from.row(begin * unit_rows), from.row(end * unit_rows));
+    const std::span piece(unit_at(begin), unit_at(end - 1) + unit_bytes);
     if (const int failed = gguf::read_pages(piece)) {
       error = failed;
       return;
     }
     for (int64_t i = begin; i < end; ++i) {
-      const std::byte* const rows = from.row(i * unit_rows);
+      const std::byte* const rows = unit_at(i);
       std::byte* const place = to + static_cast<uint64_t>(i / n_units) * stride +
                                static_cast<uint64_t>(i % n_units) * unit_bytes;
       if (weaves) {
@@ -86,10 +85,15 @@ void copy_matrices(WeightView& w, ThreadPool& pool, std::byte* to, uint64_t stri
                     "); expected a whole file on a sound disk"));
   }
   w.data = to;
+  w.rows_apart = 0;
   if (weaves) w.layout = quant::Layout::stripes;
 }
 
 }  // namespace
+
+bool can_be_woven(const WeightView& w) {
+  return !quant::is_float(w.type) && w.n_rows % quant::kStripeRows == 0;
+}
 
 uint64_t WovenWeights::bytes_for(model::Model& model) {
   Room room;

@@ -14,6 +14,9 @@
 
 namespace sluice::engine {
 
+// Whether its rows are quantised, and come in whole stripes.
+bool can_be_woven(const backend::WeightView& w);
+
 // Owns the copies; the model's views point to them, so it must live as long as these are used.
 class WovenWeights {
  public:

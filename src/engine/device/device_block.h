@@ -1,5 +1,6 @@
 // A block of a device's memory, as large as the planner priced it, from which pieces are taken
-// front to back. A piece that does not fit is a bug of the planner.
+// front to back. A piece that does not fit is a bug of the planner. All blocks of a runtime are
+// pieces of one, its arena: what the device has left is known after a single allocation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,6 +15,8 @@ class DeviceBlock {
  public:
   DeviceBlock(backend::Device& device, uint64_t n_bytes)
       : memory_(device.allocate(backend::MemoryKind::device, n_bytes)) {}
+  // A piece of another, which outlives it.
+  DeviceBlock(DeviceBlock& from, uint64_t n_bytes) : memory_(from.allocator()(n_bytes)) {}
 
   std::byte* take(uint64_t n_bytes) {
     std::byte* const piece = memory_.data() + n_taken_;

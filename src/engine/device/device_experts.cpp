@@ -18,23 +18,27 @@ backend::ExpertsView experts_of(const ExpertParts& p, LayerId layer) {
 
 void WholeExperts::run(LayerId layer, const backend::ExpertInputView& a,
                        const backend::RoutingView& routing, backend::RowsView x) {
-  find(layer, a, routing);
+  find(layer, a, routing, {});
   foresee(layer, x);
   p_.ops.compute_found(experts_of(p_, layer), a);
   p_.ops.add_found(routing, x);
 }
 
+// In wide steps nothing lands: a prompt's experts are in its place.
 void WholeExperts::find(LayerId layer, const backend::ExpertInputView& a,
-                        const backend::RoutingView& routing, int part) {
-  const backend::LookupView lookup{.layer = layer,
-                                   .part = part,
-                                   .step = p_.step,
-                                   .n_live = p_.n_live,
-                                   .table = p_.slots.table(layer),
-                                   .staged = p_.staging.slots(),
-                                   .host = p_.host.slots(layer),
-                                   .link_share = p_.link_share,
-                                   .log = p_.logs ? log_.view(layer) : backend::LayerLogView{}};
+                        const backend::RoutingView& routing, Part part) {
+  const bool lands = part.is_all && a.n_rows <= kNarrowRows;
+  const backend::LookupView lookup{
+      .layer = layer,
+      .part = part.index,
+      .step = p_.step,
+      .n_live = p_.n_live,
+      .table = p_.slots.table(layer),
+      .staged = p_.staging.slots(),
+      .host = p_.host.slots(layer),
+      .link_share = p_.link_share,
+      .landing = lands ? p_.landing.view(layer) : backend::LandingView{},
+      .log = p_.logs ? log_.view(layer) : backend::LayerLogView{}};
   p_.ops.find_experts(experts_of(p_, layer), lookup, a, routing);
 }
 
@@ -42,15 +46,15 @@ void WholeExperts::foresee(LayerId layer, backend::ConstRowsView x) {
   p_.staging.foresee(p_.ops, layer, p_.step, x);
 }
 
-// As many rows at a time as the mailbox holds.
+// As many rows at a time as the device takes.
 void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,
                            const backend::RoutingView& routing, backend::RowsView x) {
-  const int64_t at_once = p_.mailbox.view().shape.max_rows;
+  const int64_t at_once = p_.ops.most_found_rows();
   for (int part = 0; part * at_once < a.n_rows; ++part) {
     const int64_t first = part * at_once;
     const int64_t n_rows = std::min(at_once, a.n_rows - first);
     const backend::RoutingView some = backend::rows_from(routing, first);
-    whole_.find(layer, backend::some_rows(a, first, n_rows), some, part);
+    whole_.find(layer, backend::some_rows(a, first, n_rows), some, {part, n_rows == a.n_rows});
     if (n_rows == a.n_rows) whole_.foresee(layer, x);
     p_.ops.compute_found(experts_of(p_, layer), backend::some_rows(a, first, n_rows));
     p_.main.finish();
@@ -62,12 +66,25 @@ void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,
   }
 }
 
+// A device's queue is finite (of CUDA 1,024 launches): whoever finds it full stands in the driver,
+// and nobody else gets in, not even to copy what the work in front waits for. So not more is
+// enqueued than this layer's work and the rest of the one before.
+void StreamedExperts::keep_close(LayerId layer) const {
+  const LayerId before(layer.value - 1);
+  if (before.value < 0 || !waves_.has(before)) return;
+  for (Patience patience; waves_.is_under_way(before) && !waves_.is_routed(before);) {
+    if (p_.main.has_failed()) return;
+    patience.wait();
+  }
+}
+
 void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
                           const backend::RoutingView& routing, backend::RowsView x) {
   if (!waves_.has(layer)) {
     segmented_.run(layer, a, routing, x);
     return;
   }
+  keep_close(layer);
   backend::ExpertsView experts = experts_of(p_, layer);
   p_.ops.sort_pairs(experts,
                     {.layer = layer,

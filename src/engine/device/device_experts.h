@@ -11,6 +11,7 @@
 
 #include "backend/device_ops.h"
 #include "backend/mailbox.h"
+#include "engine/device/expert_landing.h"
 #include "engine/device/expert_slots.h"
 #include "engine/device/expert_staging.h"
 #include "engine/device/expert_waves.h"
@@ -29,6 +30,7 @@ struct ExpertParts {
   const ExpertSlots& slots;
   HostExperts& host;
   ExpertStaging& staging;
+  const ExpertLanding& landing;
   const float* link_share = nullptr;  // in the device's memory, as the next two
   const uint32_t* step = nullptr;     // its number
   const int32_t* n_live = nullptr;    // rows of it
@@ -43,8 +45,12 @@ class WholeExperts final : public model::ExpertRunner {
 
   // What stands before the computing: the lookup, of all rows or a part of them; and what a later
   // layer will ask for.
+  struct Part {
+    int index = 0;
+    bool is_all = true;
+  };
   void find(LayerId layer, const backend::ExpertInputView& a, const backend::RoutingView& routing,
-            int part = 0);
+            Part part);
   void foresee(LayerId layer, backend::ConstRowsView x);
 
  private:
@@ -73,6 +79,8 @@ class StreamedExperts final : public model::ExpertRunner {
            backend::RowsView x) override;
 
  private:
+  void keep_close(LayerId layer) const;
+
   const ExpertParts& p_;
   RoutingLog& log_;
   SegmentedExperts& segmented_;

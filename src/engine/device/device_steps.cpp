@@ -39,6 +39,9 @@ backend::RamDeviceOptions watched(backend::RamDeviceOptions options, const Devic
   return options;
 }
 
+// As long as some layers' work on a GPU.
+constexpr std::chrono::milliseconds kAwakeBesideGpu{2};
+
 // Of a decode step in which every expert is a hit.
 double least_layer_seconds(const policy::ModelShape& shape, const policy::Hardware& hardware) {
   double least = std::numeric_limits<double>::max();
@@ -73,9 +76,19 @@ class DeviceSteps final : public StepDriver {
   void fork(SequenceId from, SequenceId to, int n_tokens) override {
     driver_->fork(from, to, n_tokens);
   }
+  TextMemory text_memory() override { return driver_->text_memory(); }
+  bool keeps_points() const override { return driver_->keeps_points(); }
+  WentBack went_back() const override { return driver_->went_back(); }
+  int kept_tokens(SequenceId sequence, int n_tokens) const override {
+    return driver_->kept_tokens(sequence, n_tokens);
+  }
   int n_tokens(SequenceId sequence) const override { return driver_->n_tokens(sequence); }
   int max_rows() const override { return driver_->max_rows(); }
   uint64_t kv_bytes() const override { return driver_->kv_bytes(); }
+  KvPages kv_pages() const override { return driver_->kv_pages(); }
+  void find_experts(std::span<ExpertMap::Where> where) const override {
+    driver_->find_experts(where);
+  }
   const RoutingLog& log() const override { return driver_->log(); }
   double seconds() const override { return driver_->seconds(); }
 
@@ -88,6 +101,11 @@ class DeviceSteps final : public StepDriver {
 
  private:
   const DeviceOptions& wishes() const { return request_.options.device; }
+  // Beside a GPU one thread feeds it, and spins while it computes: with a worker on every core one
+  // of them would share its core, and all would wait for it in every layer. (Qwen3-30B-A3B's shape,
+  // half of the misses with 16 cores: 60 tokens/s, and 149 with 15.) Those that are missing a layer
+  // or two apart find them awake.
+  ThreadPool& threads() { return beside_gpu_ ? *beside_gpu_ : request_.threads; }
   int n_threads() const { return request_.threads.n_threads(); }
   WeightMemory weights() const {
     return request_.held_bytes > 0 ? WeightMemory::copied : WeightMemory::mapped;
@@ -107,6 +125,7 @@ class DeviceSteps final : public StepDriver {
   void fill_info();
 
   DeviceRequest request_;
+  std::optional<ThreadPool> beside_gpu_;
   PlacementInfo info_;
   GpuInfo gpu_;  // where it is one
   std::unique_ptr<backend::Device> device_;
@@ -137,7 +156,8 @@ DeviceSteps::DeviceSteps(DeviceRequest request)
 std::unique_ptr<backend::Device> DeviceSteps::make_device() {
   if (wishes().kind == DeviceKind::cuda) {
     gpu_ = usable_gpu(find_gpus(), wishes().gpu);
-    require_gpu_can(request_.model, request_.options, weights());
+    require_gpu_can(request_.model);
+    if (n_threads() > 1) beside_gpu_.emplace(n_threads() - 1, kAwakeBesideGpu);
     return backend::make_cuda_device(wishes().gpu);
   }
   return backend::make_ram_device(
@@ -162,7 +182,7 @@ void DeviceSteps::measure_and_plan() {
     if (!record.device(name, n_threads())) {
       record.add(DeviceRates{
           name, n_threads(),
-          (is_gpu ? calibrate_gpu : calibrate)(request_.model, *device_, request_.threads, 2.5)});
+          (is_gpu ? calibrate_gpu : calibrate)(request_.model, *device_, threads(), 2.5)});
       warn(keep_measured(path, record.devices.back()));
     }
   }
@@ -172,7 +192,10 @@ void DeviceSteps::measure_and_plan() {
                            .held_bytes = request_.held_bytes,
                            .weights = weights(),
                            .record = path.empty() ? nullptr : &record,
-                           .gpu = wishes().kind == DeviceKind::cuda ? &gpu_ : nullptr});
+                           .gpu = wishes().kind == DeviceKind::cuda ? &gpu_ : nullptr,
+                           .n_sequences = request_.texts.n_sequences,
+                           .n_kept = request_.texts.n_kept,
+                           .n_kv_tokens = request_.texts.n_kv_tokens});
   for (const std::string& warning : session_.warnings) warn(warning);
   if (session_.needs_trials() && (!path.empty() || wishes().sim.is_virtual)) try_ways(path);
 }
@@ -201,7 +224,7 @@ std::unique_ptr<StepDriver> DeviceSteps::make_driver(const policy::Plan& plan,
                                                      RouteOverride reroute) {
   const policy::ModelShape& shape = session_.shape;
   if (plan.n_gpu_layers > 0) {
-    return std::make_unique<ExpertRuntime>(experts_, shape, *device_, request_.threads,
+    return std::make_unique<ExpertRuntime>(experts_, shape, *device_, threads(),
                                            wished_options(plan, std::move(reroute)));
   }
   auto stepper =
@@ -227,6 +250,7 @@ void DeviceSteps::fill_info() {
   info_.reason = plan.reason;
   info_.n_gpu_layers = plan.n_gpu_layers;
   info_.n_slots = forecast.n_slots;
+  info_.is_dense = session_.shape.is_dense;
   info_.prefill_chunk = plan.work.prefill_chunk;
   for (const policy::LayerShape& layer : session_.shape.layers) info_.n_experts += layer.n_experts;
   info_.vram_bytes = free_before_ - std::min(free_before_, device_->free_bytes());
@@ -242,8 +266,13 @@ void DeviceSteps::fill_info() {
         policy::predict(session_.shape, session_.machine, plan.work, place, session_.locality)
             .decode;
   }
+  if (wishes().kind == DeviceKind::cuda) {
+    info_.upload_bytes = runtime_->uploaded_bytes();
+    info_.upload_seconds = runtime_->upload_seconds();
+  }
   const int n_layers = plan.n_gpu_layers;
-  if (const int n = runtime_->host_experts().n_registered(); n < n_layers) {
+  const HostExperts& host = runtime_->host_experts();
+  if (const int n = host.n_registered(); host.is_needed() && n < n_layers) {
     info_.warnings.push_back(cat("only ", n, " of ", n_layers,
                                  " layers' experts could be registered for the device; the others ",
                                  "go through a pinned ring, or stay with the CPU"));
@@ -266,13 +295,19 @@ ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
   // By itself where the CPU computes what is missing: elsewhere the link is never idle, and there
   // was nothing to gain (bench/results/expert_stream.md).
   const bool pays = plan.mode == policy::Mode::expert_cache && o.place.link_share == 0.0;
-  o.staging.enabled = d.prefetch == Choice::on || (d.prefetch == Choice::automatic && pays);
+  const bool is_gpu = d.kind == DeviceKind::cuda;  // where asking later layers is not free
+  o.staging.enabled =
+      d.prefetch == Choice::on || (d.prefetch == Choice::automatic && pays && !is_gpu);
   o.staging.delay_us = d.sim.delay_us;
-  // A GPU has all experts, so far: what it routed is for those who ask.
-  o.logs = d.kind != DeviceKind::cuda || request_.options.on_routing || !d.profile_path.empty();
+  // Where a GPU has all experts, what it routed is for those who ask.
+  const bool is_resident =
+      std::ranges::all_of(o.cache.layers, [](const auto& layer) { return layer.pinned; });
+  o.logs = !is_gpu || !is_resident || request_.options.on_routing || !d.profile_path.empty() ||
+           request_.texts.has_map;
   o.reroute = std::move(reroute);
   o.profile = session_.profile ? &*session_.profile : nullptr;
   o.progress = request_.options.progress;
+  o.weaves = d.kind == DeviceKind::cuda && plan.price.host.experts == 0;
   return o;
 }
 

@@ -16,12 +16,21 @@ namespace sluice::engine {
 ExpertRuntimeOptions runtime_options(const policy::Plan& plan, const policy::ModelShape& shape,
                                      const Machine& hardware, policy::PolicyKind policy);
 
+// How many texts a driver takes; one alone is a session's.
+struct TextsWish {
+  int n_sequences = 1;
+  int n_kept = 0;        // as policy::Workload
+  int n_kv_tokens = 0;   // as policy::Workload
+  bool has_map = false;  // somebody wants to see which experts are used
+};
+
 struct DeviceRequest {
   const gguf::ModelFile& file;
   const model::Model& model;
   ThreadPool& threads;
   const SessionOptions& options;
   uint64_t held_bytes = 0;  // of its weights, that this process has in memory already
+  TextsWish texts = {};
   RouteOverride reroute;
   std::function<void(backend::RamDeviceOptions&)> watch_device = {};  // tests set its hooks here
 };

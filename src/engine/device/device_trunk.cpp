@@ -2,30 +2,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/device/device_trunk.h"
 
+#include "engine/woven_weights.h"
+
 namespace sluice::engine {
 
-DeviceTrunk::DeviceTrunk(const model::Model& model, backend::Device& device, int first,
-                         const policy::VramBytes& price)
-    : model_(model), layers_(device, price.trunk), output_(device, price.output) {
-  const auto copies = device.make_stream("trunk");
+DeviceTrunk::DeviceTrunk(const model::Model& model, int first, const Memory& memory, Upload& upload,
+                         bool weaves)
+    : model_(model) {
   const int n_layers = model.config().n_layers;
-  for (int i = first; i < n_layers; ++i) move(model_.trunk(i), layers_, *copies);
-  move(model_.trunk(n_layers), output_, *copies);
-  copies->finish();
+  for (int i = first; i < n_layers; ++i) move(model_.trunk(i), memory.layers, upload, weaves);
+  move(model_.trunk(n_layers), memory.output, upload, weaves);
+  if (!weaves) return;
+  for (backend::ExpertsView* e : model_.experts()) {
+    for (backend::WeightView* w : {&e->gate, &e->up, &e->down}) {
+      if (can_be_woven(*w)) w->layout = quant::Layout::stripes;
+    }
+  }
 }
 
-void DeviceTrunk::move(const model::TrunkTensors& tensors, DeviceBlock& to,
-                       backend::Stream& copies) {
+void DeviceTrunk::move(const model::TrunkTensors& tensors, DeviceBlock& to, Upload& upload,
+                       bool weaves) {
   for (backend::WeightView* w : tensors.matrices) {
-    const uint64_t n_bytes = static_cast<uint64_t>(w->n_mats) * w->matrix_bytes();
-    std::byte* const place = to.take(n_bytes);
-    copies.copy(place, w->data, n_bytes);
+    std::byte* const place = to.take(static_cast<uint64_t>(w->n_mats) * w->matrix_bytes());
+    upload.add(place, *w, weaves);
     w->data = place;
+    if (weaves && can_be_woven(*w)) w->layout = quant::Layout::stripes;
   }
   for (const auto& [data, n] : tensors.vectors) {
-    const uint64_t n_bytes = static_cast<uint64_t>(n) * sizeof(float);
-    std::byte* const place = to.take(n_bytes);
-    copies.copy(place, reinterpret_cast<const std::byte*>(*data), n_bytes);
+    const auto values = std::as_bytes(std::span(*data, static_cast<size_t>(n)));
+    std::byte* const place = to.take(values.size());
+    upload.add(place, values, Upload::From::file);  // unless the model has widened them
     *data = reinterpret_cast<const float*>(place);
   }
 }

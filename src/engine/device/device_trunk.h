@@ -4,24 +4,28 @@
 #pragma once
 
 #include "engine/device/device_block.h"
+#include "engine/device/upload.h"
 #include "model/model.h"
 
 namespace sluice::engine {
 
 class DeviceTrunk {
  public:
-  // From layer `first` on; as large as `price` says. The model outlives it.
-  DeviceTrunk(const model::Model& model, backend::Device& device, int first,
-              const policy::VramBytes& price);
+  struct Memory {
+    DeviceBlock &layers, &output;
+  };
+  // From layer `first` on, there when the upload is finished; woven by it, or as the host has it.
+  // Then so are to be the experts that follow. The model and its memory outlive it.
+  DeviceTrunk(const model::Model& model, int first, const Memory& memory, Upload& upload,
+              bool weaves);
 
   // Experts of its layers are still where the host has them.
   const model::Model& model() const { return model_; }
 
  private:
-  void move(const model::TrunkTensors& tensors, DeviceBlock& to, backend::Stream& copies);
+  void move(const model::TrunkTensors& tensors, DeviceBlock& to, Upload& upload, bool weaves);
 
   model::Model model_;
-  DeviceBlock layers_, output_;
 };
 
 }  // namespace sluice::engine

@@ -29,15 +29,19 @@ ExpertCopies::ExpertCopies(backend::Device& device, backend::Stream& main, backe
     n_slots += static_cast<size_t>(cache.n_slots(pool));
   }
   queue_.reserve(n_slots);
+  landed_.reserve(n_slots);
   pending_.resize(n_slots);
   for (Pending& p : pending_) p.arrived = device.make_event();
   slots_.clear(main_);
 }
 
-void ExpertCopies::boundary(std::span<const policy::Move> moves, const Nearby& nearby,
+void ExpertCopies::boundary(std::span<const policy::Move> moves, const NearbyExperts& nearby,
                             uint64_t max_bytes) {
   publish_arrived();
-  for (const policy::Move& move : moves) enqueue(move);
+  landed_.clear();
+  for (const policy::Move& move : moves) {
+    if (!take_landed(move, nearby.landed)) enqueue(move);
+  }
   const size_t n = n_to_begin(max_bytes);
   if (n == 0) return;
   const std::span begun(queue_.data(), n);
@@ -50,6 +54,30 @@ void ExpertCopies::boundary(std::span<const policy::Move> moves, const Nearby& n
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(n));
   // On the virtual clock the link is booked before the next step looks at it.
   (void)pending_[n_pending_ - 1].arrived->is_done();
+}
+
+// Not where another move of the slot is still to be made, or under way in the other stream.
+bool ExpertCopies::take_landed(const policy::Move& move, const NearbyExperts::Place& landed) {
+  const std::byte* const from = landed ? landed(move.in) : nullptr;
+  std::byte* const slot = slots_.slot(move.pool, move.slot);
+  const bool is_queued = std::ranges::any_of(queue_, [&](const policy::Move& queued) {
+    return queued.pool == move.pool && queued.slot == move.slot;
+  });
+  if (from == nullptr || is_queued || is_pending(slot)) return false;
+  if (move.evicts) take_out(move.out, slot);
+  slots_.publish(move.in, slot, from);
+  landed_.push_back(move);
+  ++n_landed_;
+  return true;
+}
+
+void ExpertCopies::doubt_landed() {
+  for (policy::Move move : landed_) {
+    move.evicts = false;  // it has left already
+    slots_.publish(move.in, nullptr);
+    queue_.push_back(move);
+  }
+  landed_.clear();
 }
 
 // An expert that must leave before its own move was begun never came: one move brings the newcomer.
@@ -68,7 +96,7 @@ void ExpertCopies::enqueue(const policy::Move& move) {
     return;
   }
   // It has never left. The table may have shown another slot meanwhile.
-  const std::byte* const slot = slots_.slot(next.pool, next.slot);
+  std::byte* const slot = slots_.slot(next.pool, next.slot);
   if (!is_pending(slot) && slots_.published(next.in) != slot) slots_.publish(next.in, slot);
 }
 
@@ -133,12 +161,12 @@ void ExpertCopies::publish_arrived() {
   }
 }
 
-void ExpertCopies::begin(const policy::Move& move, const Nearby& nearby) {
+void ExpertCopies::begin(const policy::Move& move, const NearbyExperts& nearby) {
   CHECK(n_pending_ < pending_.size());
   Pending& pending = pending_[n_pending_++];
   pending.key = move.in;
   pending.slot = slots_.slot(move.pool, move.slot);
-  copy(pending, nearby ? nearby(move.in) : nullptr);
+  copy(pending, nearby.staged ? nearby.staged(move.in) : nullptr);
 }
 
 void ExpertCopies::copy(const Pending& pending, const std::byte* nearby) {
@@ -162,6 +190,7 @@ bool ExpertCopies::is_idle() const {
 void ExpertCopies::finish() {
   copies_.finish();
   publish_arrived();
+  if (slots_.has_copies()) slots_.write_changes(main_);
   main_.finish();
 }
 

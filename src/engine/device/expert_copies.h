@@ -21,6 +21,14 @@ struct ExpertCopyOptions {
   bool poison = false;  // overwrite what leaves: whoever still reads it computes nonsense
 };
 
+// Where an expert stands in the device's memory already, besides its slot; null: nowhere. The copy
+// is then made from there, not over the link.
+struct NearbyExperts {
+  using Place = std::function<const std::byte*(policy::ExpertKey)>;
+  Place staged = {};  // written by the copy stream
+  Place landed = {};  // by the step just done: the next one copies it, and finds it
+};
+
 class ExpertCopies {
  public:
   // `main` runs the steps, `copies` all copies. All outlive this.
@@ -28,15 +36,11 @@ class ExpertCopies {
                ExpertSlots& slots, HostExperts& host, const policy::ExpertCache& cache,
                const ExpertCopyOptions& options = {});
 
-  // Where an expert stands in the device's memory already, besides its slot; null: nowhere. The
-  // copy is then made from there, not over the link.
-  using Nearby = std::function<const std::byte*(policy::ExpertKey)>;
-
   // Between two steps: puts into the table what has arrived, and begins moves, these and those that
   // are still to be made, until max_bytes are under way: the rest waits for a later boundary, and
   // its victims stay where they are until then. So the copies that a prompt asks for do not
   // become a queue in which others, such as a next prompt's experts, would have to wait.
-  void boundary(std::span<const policy::Move> moves, const Nearby& nearby = {},
+  void boundary(std::span<const policy::Move> moves, const NearbyExperts& nearby = {},
                 uint64_t max_bytes = std::numeric_limits<uint64_t>::max());
 
   // After a fault of the copy stream it is unknown which copies arrived whole: begins all of them
@@ -50,7 +54,12 @@ class ExpertCopies {
   // Whether nothing is under way, as the calling work's stream sees it.
   bool is_idle() const;
 
+  // After a step that failed: what landed before it may not have been copied either, so it comes
+  // over the link.
+  void doubt_landed();
+
   int64_t n_copies() const { return n_copies_; }  // over the link
+  int64_t n_landed() const { return n_landed_; }  // copies that needed no link
   uint64_t copied_bytes() const { return copied_bytes_; }
   int64_t n_failed() const { return n_failed_; }
   const std::string& last_fault() const { return last_fault_; }
@@ -64,12 +73,13 @@ class ExpertCopies {
   };
 
   void publish_arrived();
+  bool take_landed(const policy::Move& move, const NearbyExperts::Place& landed);
   void enqueue(const policy::Move& move);
   size_t n_to_begin(uint64_t max_bytes) const;
   void take_out(policy::ExpertKey key, const std::byte* slot);
   bool is_pending(const std::byte* slot) const;
   bool belongs(policy::ExpertKey key, const std::byte* slot) const;
-  void begin(const policy::Move& move, const Nearby& nearby);
+  void begin(const policy::Move& move, const NearbyExperts& nearby);
   void copy(const Pending& pending, const std::byte* nearby);
 
   ExpertSlots& slots_;
@@ -82,7 +92,9 @@ class ExpertCopies {
   std::vector<policy::Move> queue_;       // to be made, the next first; at most one for each slot
   std::vector<Pending> pending_;          // [n_pending_], the rest is room
   size_t n_pending_ = 0;
+  std::vector<policy::Move> landed_;  // between the last two steps
   int64_t n_copies_ = 0;
+  int64_t n_landed_ = 0;
   uint64_t copied_bytes_ = 0;
   int64_t n_failed_ = 0;
   std::string last_fault_;

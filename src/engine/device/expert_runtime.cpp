@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "backend/cpu/host_memory.h"
 #include "base/carver.h"
@@ -17,9 +16,10 @@ namespace sluice::engine {
 namespace {
 
 // Layers whose experts the device cannot get at keep none there: a size of 0 is a pool of its own,
-// without slots.
+// without slots. Where there is room for all, all come at the start.
 policy::CacheOptions reachable(policy::CacheOptions cache, const HostExperts& host) {
   for (size_t i = 0; i < cache.layers.size(); ++i) {
+    cache.layers[i].pinned |= !host.is_needed();
     if (host.is_copyable(LayerId(static_cast<int32_t>(i)))) continue;
     cache.layers[i] = {};
   }
@@ -36,7 +36,7 @@ uint64_t floats(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
 
 }  // namespace
 
-KvOptions kv_options(const policy::Workload& work, int n_layers) {
+KvOptions kv_options(const policy::Workload& work, int first_layer, int n_layers) {
   const auto type = [](policy::KvType t) {
     constexpr quant::Type kTypes[] = {quant::Type::f32, quant::Type::f16, quant::Type::bf16,
                                       quant::Type::q8_0, quant::Type::q4_0};
@@ -44,10 +44,12 @@ KvOptions kv_options(const policy::Workload& work, int n_layers) {
   };
   return {.k_type = type(work.k_type),
           .v_type = type(work.v_type),
-          .n_sequences = work.n_sequences,
+          .n_sequences = work.n_held(),
           .n_ctx = work.n_ctx,
           .page_tokens = policy::kKvPageTokens,
-          .n_layers = n_layers};
+          .first_layer = first_layer,
+          .n_layers = n_layers,
+          .n_pages = work.n_kv_tokens / policy::kKvPageTokens};
 }
 
 double host_seconds(const policy::ModelShape& shape, const policy::Workload& work, int n_layers,
@@ -55,11 +57,13 @@ double host_seconds(const policy::ModelShape& shape, const policy::Workload& wor
   policy::Workload past = work;
   past.n_ctx = step.n_past;
   past.n_sequences = 1;
+  past.n_kv_tokens = 0;
   double seconds = 0.0;
   for (int i = 0; i < n_layers; ++i) {
     const policy::LayerShape& layer = shape.layers[static_cast<size_t>(i)];
     const int n_used = std::min(step.n_rows * shape.n_experts_used, layer.n_experts);
     const uint64_t n_bytes = layer.trunk_bytes + policy::kv_bytes(layer, past) +
+                             2 * layer.state_bytes +
                              static_cast<uint64_t>(n_used) * layer.expert_bytes;
     seconds += policy::kCpuLayerSeconds + static_cast<double>(n_bytes) / (cpu_gbps * 1e9);
   }
@@ -85,24 +89,35 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       wave_memory_(
           device.allocate(backend::MemoryKind::mapped,
                           wave_bytes(model_.config().n_layers, model_.config().n_experts))),
+      landed_memory_(device.allocate(backend::MemoryKind::mapped, lines(kLandingPlaces, 8))),
       log_(mapped_memory(device), model_.config().n_layers, max_rows(),
            model_.config().n_experts_used),
       forced_(mapped_memory(device), model_.config(), max_rows(), options.reroute),
-      scratch_(device, price_.vram.scratch),
+      arena_(device, price_.vram.total() - price_.vram.cuda),
+      slot_memory_(arena_, price_.vram.slots),
+      staging_memory_(arena_, price_.vram.staging),
+      kv_memory_(arena_, price_.vram.kv),
+      state_memory_(arena_, price_.vram.state),
+      trunk_memory_(arena_, price_.vram.trunk),
+      output_memory_(arena_, price_.vram.output),
+      tables_(arena_, price_.vram.tables),
+      scratch_(arena_, price_.vram.scratch),
       block_(device, policy::step_block_size(shape, options.work), scratch_),
-      host_(experts, device, n_host_layers()),
+      host_(experts, device, n_host_layers(), !has_all_experts()),
       cache_(reachable(options.cache, host_)),
-      trunk_(model_, device, n_host_layers(), price_.vram),
-      tables_(device, price_.vram.tables),
-      kv_memory_(device, price_.vram.kv),
-      slots_(device, model_, cache_, tables_),
+      upload_(std::make_unique<Upload>(device, host_threads,
+                                       price_.vram.trunk + price_.vram.output + price_.vram.slots,
+                                       options.progress)),
+      trunk_(model_, n_host_layers(), {trunk_memory_, output_memory_}, *upload_, options.weaves),
+      slots_(model_, cache_, slot_memory_, tables_),
       main_(device.make_stream("main")),
       copy_stream_(device.make_stream("expert copies")),
       copies_(device, *main_, *copy_stream_, slots_, host_, cache_, options.copies),
       worker_(model_, host_threads, mailbox_, options.misses),
-      rows_(options.work.n_sequences, model_.rope()) {
+      rows_(options.work.n_held(), options.work.n_ctx, model_.rope()) {
   CHECK(options.logs ||
         std::ranges::all_of(options.cache.layers, [](const auto& l) { return l.pinned; }));
+  CHECK(!options.weaves || has_all_experts());
   sum_.layers.resize(model_.layers().size());
   make_host_part(host_threads);
   make_device_part();
@@ -122,27 +137,39 @@ void ExpertRuntime::make_host_part(ThreadPool& threads) {
   h.experts = std::make_unique<WatchedExperts>(*h.resident, log_);
   if (n_host_layers() == 0) return;
   h.kv = std::make_unique<KvCache>(memory_of(*h.ops), model_.config(),
-                                   kv_options(options_.work, n_host_layers()));
+                                   kv_options(options_.work, 0, n_host_layers()));
   h.activations =
       std::make_unique<ActivationsBuffer>(memory_of(*h.ops), model_, max_rows(), InputRows::given);
 }
 
 void ExpertRuntime::make_device_part() {
-  const uint64_t n_scratch = ops_scratch_bytes(policy::ops_size(shape_, max_rows()));
+  const OpsSize size = policy::ops_size(shape_, max_rows());
+  const uint64_t n_scratch = ops_scratch_bytes(size);
   ops_ = device_.make_ops(*main_, mailbox_.view(), std::span(scratch_.take(n_scratch), n_scratch));
-  kv_ = std::make_unique<KvCache>(kv_memory_.allocator(), model_.config(),
-                                  kv_options(options_.work, options_.place.n_gpu_layers));
+  ops_->reserve(size);
+  kv_ = std::make_unique<KvCache>(
+      kv_memory_.allocator(), model_.config(),
+      kv_options(options_.work, n_host_layers(), options_.place.n_gpu_layers));
   caches_.push_back(kv_.get());
   if (host_part_.kv) caches_.push_back(host_part_.kv.get());
   kv_layers_.resize(model_.layers().size());
   std::ranges::copy(kv_->layers(), kv_layers_.begin() + n_host_layers());
+  make_states();
   activations_ = std::make_unique<ActivationsBuffer>(scratch_.allocator(), model_, max_rows(),
                                                      InputRows::given);
   link_share_ = static_cast<float>(options_.place.link_share);
   staging_ = std::make_unique<ExpertStaging>(
-      device_, trunk_.model(), DeviceBlock(device_, price_.vram.staging),
+      device_, trunk_.model(), std::move(staging_memory_),
       ExpertStaging::Parts{host_, cache_, *copy_stream_, copies_, log_},
       std::min(max_rows(), kNarrowRows), options_.staging);
+  uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
+  if (options_.stream_bytes > 0) n_stream = std::min(n_stream, options_.stream_bytes);
+  const std::span stream_buffer(scratch_.take(n_stream), n_stream);
+  const int n_layers = model_.config().n_layers;
+  landing_.emplace(
+      *main_, n_layers,
+      ExpertLanding::Memory{stream_buffer, largest_slot(), tables_.take(landing_bytes(n_layers)),
+                            std::move(landed_memory_)});
   parts_.emplace(ExpertParts{.ops = *ops_,
                              .main = *main_,
                              .mailbox = mailbox_,
@@ -150,18 +177,37 @@ void ExpertRuntime::make_device_part() {
                              .slots = slots_,
                              .host = host_,
                              .staging = *staging_,
+                             .landing = *landing_,
                              .link_share = block_.link_share(),
                              .step = block_.step(),
                              .n_live = block_.n_live(),
                              .logs = options_.logs});
   whole_.emplace(*parts_, log_);
   segmented_.emplace(*parts_, *whole_);
-  uint64_t n_stream = price_.host.experts > 0 ? policy::stream_bytes(shape_) : 0;
-  if (options_.stream_bytes > 0) n_stream = std::min(n_stream, options_.stream_bytes);
   waves_.emplace(device_, model_,
                  ExpertWaves::Parts{*main_, *copy_stream_, slots_, host_, cache_, log_},
-                 std::span(scratch_.take(n_stream), n_stream), std::move(wave_memory_));
+                 stream_buffer, std::move(wave_memory_));
   streamed_.emplace(*parts_, log_, *segmented_, *waves_, make_pair_lists());
+}
+
+uint64_t ExpertRuntime::largest_slot() const {
+  uint64_t most = policy::kTensorAlignment;
+  for (const policy::LayerShape& layer : shape_.layers) {
+    most = std::max(most, policy::slot_bytes(layer));
+  }
+  return most;
+}
+
+void ExpertRuntime::make_states() {
+  const int n_layers = model_.config().n_layers;
+  const RecurrentStates::Part parts[] = {
+      {memory_of(*host_part_.ops), 0, n_host_layers()},
+      {state_memory_.allocator(), n_host_layers(), n_layers},
+  };
+  states_ = std::make_unique<RecurrentStates>(parts, model_, options_.work.n_held());
+  for (const backend::StateLayerView& layer : states_->layers()) {
+    state_layers_.push_back(block_.states(layer));
+  }
 }
 
 backend::SortedPairs ExpertRuntime::make_pair_lists() {
@@ -176,15 +222,32 @@ backend::SortedPairs ExpertRuntime::make_pair_lists() {
   return lists;
 }
 
-// A few at a time, so that a person sees them come.
+void ExpertRuntime::upload_experts(std::span<const policy::Move> moves) {
+  for (const policy::Move& move : moves) {
+    const model::Layer& layer = model_.layers()[static_cast<size_t>(move.in.layer.value)];
+    std::byte* const slot = slots_.slot(move.pool, move.slot);
+    copy_expert(layer.experts, move.in.expert.value, slot, *upload_, options_.weaves);
+    slots_.publish(move.in, slot);
+  }
+}
+
+// All at once where none will ever follow them; else a few at a time, so that a person sees them
+// come.
 void ExpertRuntime::load_first_experts() {
-  const std::span<const policy::Move> moves = cache_.fill(options_.profile);
+  std::span<const policy::Move> moves = cache_.fill(options_.profile);
+  if (has_all_experts()) upload_experts(std::exchange(moves, {}));
+  upload_->finish();
+  uploaded_bytes_ = upload_->n_bytes();
+  upload_seconds_ = upload_->seconds();
+  upload_.reset();
   constexpr size_t kTogether = 64;
   for (size_t begin = 0; begin < moves.size(); begin += kTogether) {
     copies_.boundary(moves.subspan(begin, std::min(kTogether, moves.size() - begin)));
     copies_.finish();
     if (options_.progress) {
-      options_.progress(std::min(begin + kTogether, moves.size()), moves.size());
+      const uint64_t n_total = uploaded_bytes_ + price_.vram.slots;
+      const uint64_t n_done = uploaded_bytes_ + copies_.copied_bytes();
+      options_.progress(std::min(n_done, n_total), n_total);
     }
   }
   copies_.finish();
@@ -196,23 +259,55 @@ uint64_t ExpertRuntime::kv_bytes() const {
   return sum;
 }
 
+void ExpertRuntime::find_experts(std::span<ExpertMap::Where> where) const {
+  const int n_experts = model_.config().n_experts;
+  size_t i = 0;
+  for (int layer = 0; layer < model_.config().n_layers; ++layer) {
+    for (int expert = 0; expert < n_experts; ++expert, ++i) {
+      const policy::ExpertKey key{LayerId(layer), ExpertId(expert)};
+      where[i] = slots_.published(key)                    ? ExpertMap::Where::vram
+                 : cache_.resident(key.layer, key.expert) ? ExpertMap::Where::arriving
+                                                          : ExpertMap::Where::ram;
+    }
+  }
+}
+
+TextMemory ExpertRuntime::text_memory() {
+  const auto copy = [this](std::byte* to, const std::byte* from, uint64_t n_bytes) {
+    main_->copy(to, from, n_bytes);
+  };
+  return {.rows = rows_,
+          .states = *states_,
+          .caches = caches_,
+          .n_layers = model_.config().n_layers,
+          .replay = [this](const auto& updates) { replay(updates); },
+          .copies = {.n_host_layers = n_host_layers(),
+                     .device_copy = copy,
+                     .device_finish = [this] { main_->finish(); }}};
+}
+
+// By the host for its layers, and by the device before its next step.
+void ExpertRuntime::replay(const backend::StateReplay& updates) {
+  for (int i = 0; i < model_.config().n_layers; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const bool is_hosts = i < n_host_layers();
+    const model::Layer& layer = (is_hosts ? model_ : trunk_.model()).layers()[at];
+    if (!layer.delta_net) continue;
+    backend::Ops& ops = is_hosts ? *host_part_.ops : static_cast<backend::Ops&>(*ops_);
+    ops.delta_replay(layer.delta_net, is_hosts ? states_->layers()[at] : state_layers_[at],
+                     updates);
+  }
+  went_back_.n_replayed += updates.end - updates.begin;
+}
+
 void ExpertRuntime::truncate(SequenceId sequence, int n_tokens) {
-  rows_.truncate(sequence, n_tokens, caches_);
+  const std::vector<TokenId> again = text_memory().truncate(sequence, n_tokens);
+  went_back_.n_computed += compute_again(*this, sequence, again);
 }
 
 void ExpertRuntime::fork(SequenceId from, SequenceId to, int n_tokens) {
-  rows_.fork(from, to, n_tokens, caches_);
-}
-
-// That forked sequences need before they write.
-void ExpertRuntime::copy_pages() {
-  kv_->make_copies([this](std::byte* to, const std::byte* from, uint64_t n_bytes) {
-    main_->copy(to, from, n_bytes);
-  });
-  if (!host_part_.kv) return;
-  host_part_.kv->make_copies([](std::byte* to, const std::byte* from, uint64_t n_bytes) {
-    std::copy_n(from, n_bytes, to);
-  });
+  const std::vector<TokenId> again = text_memory().fork(from, to, n_tokens);
+  went_back_.n_computed += compute_again(*this, to, again);
 }
 
 void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
@@ -220,15 +315,27 @@ void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
   CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
   try {
     rows_.append(rows, caches_);
-    copy_pages();
+    states_->begin_step(rows_.writes());
+    text_memory().make_page_copies();
     log_.begin_step();
-    forced_rows_ = forced_.fill(rows_.n_rows(), width());
+    fill_forced();
     run_step(listener);
     end_step(phase);
   } catch (...) {
+    states_->drop_step();
     rows_.take_back(caches_);
     throw;
   }
+  states_->end_step(phase == policy::Phase::prefill);
+}
+
+// Those of narrow steps go with the step's block: kernels that read them across the link took 5.6 us
+// more for each layer.
+void ExpertRuntime::fill_forced() {
+  const int64_t n_rows = rows_.n_rows();
+  forced_rows_ = forces_in_block()
+                     ? forced_.fill(n_rows, width(), block_.forced_input(width()))
+                     : forced_.fill(n_rows, width());
 }
 
 // Where it throws, no work of the step is left in the main stream.
@@ -251,6 +358,7 @@ void ExpertRuntime::run_step(const StepListener& listener) {
     waves_->end_step();
     const std::string fault = worker_.end_step();
     mend_copies();
+    copies_.doubt_landed();
     if (fault.empty()) throw;
     throw Error(Errc::device, fault);
   }
@@ -261,7 +369,9 @@ void ExpertRuntime::run_step(const StepListener& listener) {
 void ExpertRuntime::end_step(policy::Phase phase) {
   mend_copies();
   copies_.boundary(
-      learn(phase), [this](policy::ExpertKey key) { return staging_->find(key); },
+      learn(phase),
+      {.staged = [this](policy::ExpertKey key) { return staging_->find(key); },
+       .landed = [this](policy::ExpertKey key) { return landing_->find(log_.step(), key); }},
       options_.hidden_bytes);
 }
 
@@ -278,6 +388,7 @@ void ExpertRuntime::run_host_layers(const OnLayer& on_layer) {
   step.rows.n_rows = width();  // as forced experts are laid out
   step.rows.forced = forced_rows_;
   if (h.kv) step.kv = h.kv->layers();
+  step.state = states_->layers();
   if (h.activations) step.s = h.activations->view(rows_.n_rows());
   step.s.x = block_.input(width());
   step.s.x.n_rows = rows_.n_rows();
@@ -307,11 +418,15 @@ int64_t ExpertRuntime::width() const {
 
 // Enqueues or records its head.
 model::Step ExpertRuntime::begin_device_step(model::ExpertRunner& experts) {
-  block_.copy(*main_, width());
+  block_.copy(*main_, width(), forces_in_block());
   if (experts_move()) ops_->change_table(block_.changes(slots_.table()));
-  model::Step step{*ops_, experts, block_.view(width(), kv_->table_stride()), kv_layers_,
-                   activations_->view(width())};
-  step.rows.forced = forced_rows_;
+  model::Step step{*ops_,
+                   experts,
+                   block_.view(width(), kv_->table_stride()),
+                   kv_layers_,
+                   activations_->view(width()),
+                   state_layers_};
+  step.rows.forced = forces_in_block() ? block_.forced(width()) : forced_rows_;
   step.s.x = block_.x(width());
   return step;
 }
@@ -322,9 +437,15 @@ void ExpertRuntime::forward(model::Step& step, const OnLayer& on_layer) {
 }
 
 void ExpertRuntime::run_device_layers(const StepListener& listener) {
+  if (rows_.n_rows() > kNarrowRows && slots_.has_copies()) {
+    slots_.write_changes(*main_);  // before a prompt's experts come to where they are copied from
+    main_->finish();
+  }
   slots_.write_changes(*main_, experts_move() ? kTableChanges : 0);
   const size_t n_changes = slots_.changes().size();
-  block_.write(rows_, *kv_, {log_.step(), link_share_, slots_.changes()}, width());
+  block_.write(rows_, *kv_,
+               {log_.step(), link_share_, slots_.changes(), states_->from(), states_->to()},
+               width());
   is_whole() ? run_whole(listener) : run_by_host(listener);
   slots_.forget_changes(n_changes);
 }
@@ -348,17 +469,29 @@ void ExpertRuntime::finish_work() {
   }
 }
 
-// The model's forward runs once for each width.
-const backend::Recording& ExpertRuntime::recording() {
-  std::unique_ptr<backend::Recording>& recording = recordings_[width()];
-  if (!recording) {
-    main_->begin_recording();
+// What was recorded before something went wrong is dropped, and the stream is as before.
+std::unique_ptr<backend::Recording> ExpertRuntime::record_step() {
+  main_->begin_recording();
+  try {
     model::Step step = begin_device_step(*whole_);
     forward(step, {});
     trunk_.model().logits(step);
     trunk_.model().pick(step, picks());
-    recording = main_->end_recording();
+  } catch (...) {
+    try {
+      main_->end_recording();
+    } catch (...) {
+      // What is thrown says it already.
+    }
+    throw;
   }
+  return main_->end_recording();
+}
+
+// The model's forward runs once for each width.
+const backend::Recording& ExpertRuntime::recording() {
+  std::unique_ptr<backend::Recording>& recording = recordings_[width()];
+  if (!recording) recording = record_step();
   return *recording;
 }
 
@@ -421,68 +554,6 @@ void ExpertRuntime::give_logits(std::span<const int32_t> rows, const StepListene
   const backend::ConstRowsView logits(logits_out_.as<float>(), std::ssize(rows),
                                       model_.config().n_vocab);
   tell_rows(rows_, rows, logits, picks(), listener);
-}
-
-std::span<const policy::Move> ExpertRuntime::learn(policy::Phase phase) {
-  const bool is_decode = phase == policy::Phase::decode;
-  const auto n_rows = static_cast<size_t>(rows_.n_rows());
-  sum_.n_steps += is_decode;
-  sum_.n_tokens += is_decode ? rows_.n_rows() : 0;
-  if (!options_.logs) {  // every expert is where it stays
-    for (LayerStats& layer : sum_.layers) {
-      layer.n_hits += is_decode ? rows_.n_rows() * model_.config().n_experts_used : 0;
-    }
-    return {};
-  }
-  cache_.begin_step(phase, static_cast<int>(n_rows));
-  for (int i = n_host_layers(); i < model_.config().n_layers; ++i) {
-    const LayerId layer(i);
-    if (is_decode) add_to_stats(i);
-    const std::span<const RoutedExpert> routed = log_.routed(layer);
-    const size_t n_used = routed.size() / n_rows;
-    for (size_t r = 0; r < n_rows; ++r) {
-      cache_.touch(layer, routed.subspan(r * n_used, n_used));
-    }
-  }
-  return cache_.end_step(options_.hidden_bytes);
-}
-
-// By what the link and the CPU would need for them, were the rows spread evenly over all experts.
-bool ExpertRuntime::prefers_link(LayerId layer, int n_missing) const {
-  const policy::LayerShape& l = shape_.layers[static_cast<size_t>(layer.value)];
-  const auto n_rows = static_cast<double>(rows_.n_rows());
-  const double share = static_cast<double>(shape_.n_experts_used) / l.n_experts;
-  const double bytes = static_cast<double>(policy::slot_bytes(l)) * n_missing *
-                       (1.0 - std::pow(1.0 - share, n_rows));
-  const double n_ops = 2.0 * static_cast<double>(l.expert_elems) * n_rows * share * n_missing;
-  const double by_cpu = std::max(bytes / (options_.cpu_gbps * 1e9),
-                                 n_ops / (host_threads_.n_threads() * policy::kCpuCoreOps));
-  return bytes / (options_.link_gbps * 1e9) <= by_cpu;
-}
-
-void ExpertRuntime::add_to_stats(int layer) {
-  const backend::LayerLog& log = log_.layer(LayerId(layer));
-  LayerStats& sum = sum_.layers[static_cast<size_t>(layer)];
-  sum.n_hits += log.n_hits, sum.n_staged += log.n_staged;
-  sum.n_link += log.n_link, sum.n_cpu += log.n_cpu;
-  sum.link_bytes += log.link_bytes;
-  const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * 1e-9; };
-  sum.seconds += seconds(log.ns), sum.wait_seconds += seconds(log.wait_ns);
-  sum.stall_seconds += seconds(log.stall_ns), sum.cpu_seconds += seconds(log.cpu_ns);
-}
-
-ExpertStats ExpertRuntime::stats() const {
-  ExpertStats stats = sum_;
-  stats.n_copies = copies_.n_copies();
-  stats.copied_bytes = copies_.copied_bytes();
-  stats.streamed_bytes = waves_->copied_bytes();
-  stats.n_failed_copies = copies_.n_failed();
-  stats.n_prefetched = staging_->n_copies();
-  const policy::PrefetchCounts& counts = staging_->counts();
-  stats.useful_bytes = counts.useful_bytes;
-  stats.late_bytes = counts.late_bytes;
-  stats.wasted_bytes = counts.wasted_bytes;
-  return stats;
 }
 
 }  // namespace sluice::engine

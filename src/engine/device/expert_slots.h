@@ -17,8 +17,8 @@ namespace sluice::engine {
 
 class ExpertSlots {
  public:
-  // As many slots as the cache decides about; the table comes from a block that outlives it.
-  ExpertSlots(backend::Device& device, const model::Model& model, const policy::ExpertCache& cache,
+  // As many slots as the cache decides about; they and the table come from blocks that outlive it.
+  ExpertSlots(const model::Model& model, const policy::ExpertCache& cache, DeviceBlock& slots,
               DeviceBlock& tables);
 
   const backend::ExpertLayout& layout(LayerId layer) const {
@@ -30,21 +30,24 @@ class ExpertSlots {
   const std::byte* const* table(LayerId layer) const { return &table_[index({layer, {}})]; }
   const std::byte** table() const { return table_; }  // of all layers
 
-  // Shows the expert from the next step on, or (null) no more. The host's own copy of the table is
+  // Shows the expert from the next step on, or (null) no more; that step first copies it to the
+  // slot, where it stands elsewhere in the device's memory. The host's own copy of the table is
   // ahead of the device's by what has changed since the last step.
-  void publish(policy::ExpertKey key, const std::byte* slot);
+  void publish(policy::ExpertKey key, std::byte* slot, const std::byte* from = nullptr);
   const std::byte* published(policy::ExpertKey key) const { return published_[index(key)]; }
 
   // What the device's table lacks, each entry once: a step's block brings it over, and says so when
   // the step is done. Or a stream writes it, but for the newest `n_kept`.
   std::span<const backend::TableChange> changes() const { return changes_; }
+  bool has_copies() const;  // among the changes
   void forget_changes(size_t n_oldest);
   void clear(backend::Stream& main);
   void write_changes(backend::Stream& main, size_t n_kept = 0);
 
  private:
   struct Pool {
-    backend::Buffer memory;
+    std::byte* slots = nullptr;
+    uint64_t n_slots = 0;
     uint64_t slot_bytes = 0;
   };
 

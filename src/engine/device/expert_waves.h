@@ -53,6 +53,7 @@ class ExpertWaves {
   int32_t* n_pairs(LayerId layer) const { return n_pairs_ + index(layer) * n_experts_; }
   uint64_t* told(LayerId layer) const { return told_ + index(layer); }
   bool is_routed(LayerId layer) const;  // whether it has told, in the step under way
+  bool is_under_way(LayerId layer) const { return layer.value >= first_layer_.value; }
 
   struct Wave {
     uint64_t number = 0;

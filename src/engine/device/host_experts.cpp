@@ -35,8 +35,23 @@ void copy_expert(const backend::ExpertsView& experts, int32_t expert, std::byte*
   });
 }
 
-HostExperts::HostExperts(RegisteredExperts& registered, backend::Device& device, int first)
-    : registered_(registered) {
+void copy_expert(const backend::ExpertsView& experts, int32_t expert, std::byte* slot,
+                 Upload& upload, bool weaves) {
+  const backend::ExpertLayout layout(experts);
+  const backend::ExpertMatrices from = experts.expert(expert);
+  if (experts.slots) {
+    upload.add(slot, {from.gate.data, layout.n_bytes});
+    return;
+  }
+  upload.add(slot, from.gate, weaves);
+  upload.add(slot + layout.up_at, from.up, weaves);
+  upload.add(slot + layout.down_at, from.down, weaves);
+}
+
+HostExperts::HostExperts(RegisteredExperts& registered, backend::Device& device, int first,
+                         bool is_needed)
+    : registered_(registered), is_needed_(is_needed) {
+  if (!is_needed) return;
   registered.add_layers(first);
   const auto layers = registered.model().layers().subspan(static_cast<size_t>(first));
   n_registered_ = static_cast<int>(std::ranges::count_if(

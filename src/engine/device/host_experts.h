@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/device/registered_experts.h"
+#include "engine/device/upload.h"
 #include "policy/trace/routing.h"
 
 namespace sluice::engine {
@@ -17,13 +18,21 @@ namespace sluice::engine {
 // piece, else one for each of its matrices.
 void copy_expert(const backend::ExpertsView& experts, int32_t expert, std::byte* slot,
                  backend::Stream& copies);
+// The same by an upload, which may weave it.
+void copy_expert(const backend::ExpertsView& experts, int32_t expert, std::byte* slot,
+                 Upload& upload, bool weaves);
 
 class HostExperts {
  public:
-  // Registers what is not registered yet. Layers before `first` are the CPU's alone.
-  HostExperts(RegisteredExperts& registered, backend::Device& device, int first);
+  // Registers what is not registered yet, unless nobody will ask for it (`is_needed`): where the
+  // device has all experts. Layers before `first` are the CPU's alone.
+  HostExperts(RegisteredExperts& registered, backend::Device& device, int first,
+              bool is_needed = true);
 
-  bool is_copyable(LayerId layer) const { return registered_.contains(layer) || !ring_.empty(); }
+  bool is_copyable(LayerId layer) const {
+    return !is_needed_ || registered_.contains(layer) || !ring_.empty();
+  }
+  bool is_needed() const { return is_needed_; }
   int n_registered() const { return n_registered_; }  // layers, of those from `first` on
   // For the device's work: see RegisteredExperts::slots.
   const std::byte* slots(LayerId layer) const { return registered_.slots(layer); }
@@ -41,6 +50,7 @@ class HostExperts {
   void make_ring(backend::Device& device, int first);
 
   const RegisteredExperts& registered_;
+  bool is_needed_;
   int n_registered_ = 0;
   std::vector<backend::Buffer> ring_;  // of one expert each, the largest that needs it
   size_t next_ = 0;

@@ -15,6 +15,8 @@ StepBlock::Places StepBlock::places(const StepBlockSize& size, std::byte* base, 
   p.head = carver.take<Head>(1);
   p.changes = carver.take<backend::TableChange>(kTableChanges);
   p.page_table = carver.take<int32_t>(size.table_size);
+  p.states_from = carver.take<int32_t>(size.n_states);
+  p.states_to = carver.take<int32_t>(size.n_states);
   p.tokens = carver.take<TokenId>(width);
   p.positions = carver.take<int32_t>(width);
   p.sequences = carver.take<int32_t>(width);
@@ -22,6 +24,8 @@ StepBlock::Places StepBlock::places(const StepBlockSize& size, std::byte* base, 
   p.angles = carver.take<float>(width * size.n_rot);
   p.x = carver.take<float>(width * size.d_model);
   p.n_bytes = carver.n_bytes();
+  p.forced = carver.take<int32_t>(std::min<int64_t>(width, kNarrowRows) * size.n_routes);
+  p.all_bytes = carver.n_bytes();
   return p;
 }
 
@@ -29,11 +33,16 @@ StepBlock::StepBlock(backend::Device& device, const StepBlockSize& size, DeviceB
     : size_(size),
       image_(device.allocate(backend::MemoryKind::mapped, step_block_bytes(size))),
       twin_(device_memory.take(step_block_bytes(size))) {
-  CHECK(places(size, nullptr, size.max_rows).n_bytes == step_block_bytes(size));
+  CHECK(places(size, nullptr, size.max_rows).all_bytes == step_block_bytes(size));
 }
 
 backend::RowsView StepBlock::input(int64_t width) const {
   return {places(size_, image_.data(), width).x, width, size_.d_model};
+}
+
+int32_t* StepBlock::forced_input(int64_t width) const {
+  CHECK(width <= kNarrowRows);
+  return places(size_, image_.data(), width).forced;
 }
 
 void StepBlock::write(const StepRows& rows, const KvCache& cache, const Values& values,
@@ -50,6 +59,9 @@ void StepBlock::write(const StepRows& rows, const KvCache& cache, const Values& 
               .link_share = values.link_share};
   std::ranges::copy(values.changes, to.changes);
   std::copy_n(from.page_table, size_.table_size, to.page_table);
+  CHECK(std::ssize(values.states_from) == size_.n_states);
+  std::ranges::copy(values.states_from, to.states_from);
+  std::ranges::copy(values.states_to, to.states_to);
   const auto padded = [&](const auto* source, auto* place, int64_t n_cols) {
     std::copy_n(source, from.n_rows * n_cols, place);
     std::fill(place + from.n_rows * n_cols, place + width * n_cols, 0);
@@ -62,8 +74,13 @@ void StepBlock::write(const StepRows& rows, const KvCache& cache, const Values& 
   std::fill(to.x + from.n_rows * size_.d_model, to.x + width * size_.d_model, 0.0f);
 }
 
-void StepBlock::copy(backend::Stream& stream, int64_t width) const {
-  stream.copy(twin_, image_.data(), places(size_, nullptr, width).n_bytes);
+void StepBlock::copy(backend::Stream& stream, int64_t width, bool with_forced) const {
+  const Places at = places(size_, nullptr, width);
+  stream.copy(twin_, image_.data(), with_forced ? at.all_bytes : at.n_bytes);
+}
+
+const int32_t* StepBlock::forced(int64_t width) const {
+  return places(size_, twin_, width).forced;
 }
 
 backend::StepView StepBlock::view(int64_t width, int64_t table_stride) const {
@@ -88,6 +105,13 @@ backend::RowsView StepBlock::x(int64_t width) const {
 const uint32_t* StepBlock::step() const { return &places(size_, twin_, 1).head->step; }
 const int32_t* StepBlock::n_live() const { return &places(size_, twin_, 1).head->n_live; }
 const float* StepBlock::link_share() const { return &places(size_, twin_, 1).head->link_share; }
+
+backend::StateLayerView StepBlock::states(backend::StateLayerView layer) const {
+  const Places at = places(size_, twin_, 1);
+  layer.from = at.states_from;
+  layer.to = at.states_to;
+  return layer;
+}
 
 backend::TableChangesView StepBlock::changes(const std::byte** table) const {
   const Places at = places(size_, twin_, 1);

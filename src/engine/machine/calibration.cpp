@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/wall_clock.h"
 #include "engine/device/expert_runtime.h"
+#include "engine/machine/handshake.h"
 #include "engine/machine/step_costs.h"
 #include "engine/machine/text_routing.h"
 #include "engine/step/activations.h"
@@ -116,6 +117,7 @@ class Calibration {
   void measure_memory();
   void measure_handshake();
   void measure_step();
+  void measure_graphs();
 
   MachineRates rates = unmeasured_rates();
 
@@ -370,6 +372,10 @@ void Calibration::measure_step() {
   rates.sampling_us = costs.sampling_us;
 }
 
+void Calibration::measure_graphs() {
+  rates.graphs_mib = measure_recordings(device_, model_.config().n_layers);
+}
+
 // Copies within it, larger than its caches, read and write every byte once.
 void Calibration::measure_memory() {
   const double share = next_share();
@@ -391,28 +397,8 @@ void Calibration::measure_memory() {
   rates.gpu_gbps = median(speeds);
 }
 
-// One expert at a time, which was computed just before, and so takes as long for either.
 void Calibration::measure_handshake() {
-  const double share = next_share();
-  backend::Mailbox mailbox(device_, mailbox_shape());
-  MissWorker worker(model_, threads_, mailbox);
-  std::vector<double> extra;
-  bool is_answered = true;
-  uint32_t n_asked = 0;
-  worker.begin_step();
-  repeat_for(share, [&] {
-    const ChosenExperts choice = choose(1);
-    compute(choice);
-    const double alone = seconds_of([&] { compute(choice); });
-    const double asked = seconds_of([&] {
-      const uint64_t number = backend::request_number(++n_asked, choice.layer);
-      is_answered = is_answered && post(mailbox.view(), number, choice.pairs, input_) &&
-                    wait(mailbox.view(), number);
-    });
-    extra.push_back(asked - alone);
-  });
-  worker.end_step();
-  if (is_answered) rates.handshake_us = std::max(median(extra), 0.0) * 1e6;
+  rates.handshake_us = measure_handshake_us(model_, device_, threads_, rates.cpu_gbps, next_share());
 }
 
 using Measure = void (Calibration::*)();
@@ -442,8 +428,9 @@ MachineRates calibrate(const model::Model& model, backend::Device& device, Threa
 MachineRates calibrate_gpu(const model::Model& model, backend::Device& device,
                            ThreadPool& host_threads, double budget_seconds) {
   Calibration calibration(model, device, host_threads, budget_seconds);
-  constexpr Measure kMeasures[] = {&Calibration::measure_cpu, &Calibration::measure_link,
-                                   &Calibration::measure_memory, &Calibration::measure_step};
+  constexpr Measure kMeasures[] = {&Calibration::measure_cpu,    &Calibration::measure_link,
+                                   &Calibration::measure_memory, &Calibration::measure_handshake,
+                                   &Calibration::measure_step,   &Calibration::measure_graphs};
   return measure_all(calibration, kMeasures);
 }
 

@@ -19,6 +19,10 @@ namespace sluice::engine {
 namespace {
 
 std::string obstacle_of(const model::Layer& layer) {
+  if (layer.delta_net && layer.delta_net.head_dim > backend::kGpuMostStateDim) {
+    return cat("recurrent heads of ", layer.delta_net.head_dim, " values; ",
+               backend::kGpuMostStateDim, " is the most");
+  }
   const auto& router = layer.router;
   if (!quant::is_float(router.weight.type)) {
     return cat("a router of type ", quant::type_name(router.weight.type));
@@ -34,16 +38,21 @@ std::string obstacle_of(const model::Layer& layer) {
 }
 
 // In words, or empty.
-std::string obstacle_of(const model::Model& model, const SessionOptions& options,
-                        WeightMemory weights) {
-  if (weights == WeightMemory::mapped) return "weights that are only mapped (--weights copied)";
+std::string obstacle_of(const model::Model& model) {
   for (const model::Layer& layer : model.layers()) {
     if (std::string found = obstacle_of(layer); !found.empty()) {
       return cat("layer ", layer.id.value, ": ", found);
     }
   }
-  if (options.device.is_segmented) return "--segmented";
   return {};
+}
+
+// What of a model has not run on a card yet, in words, or empty: it is there for who asks for it.
+std::string untried_of(const model::Model& model) {
+  const bool recurs = std::ranges::any_of(
+      model.layers(), [](const model::Layer& layer) { return bool{layer.delta_net}; });
+  if (recurs) return "recurrent layers";
+  return model.config().is_dense ? "dense models" : "";
 }
 
 bool is_wide(const backend::ExpertsView& e) {
@@ -73,6 +82,8 @@ DeviceChoice faster(const PlanRequest& request, const GpuInfo& gpu) {
                                             .record = request.record,
                                             .gpu = &gpu,
                                             .n_sequences = request.n_sequences,
+                                            .n_kept = request.n_kept,
+                                            .n_kv_tokens = request.n_kv_tokens,
                                             .may_quantise_kv = request.may_quantise_kv,
                                             .mtp = request.mtp});
   const policy::Forecast& cpu = planned.plan().forecast(policy::Mode::cpu_only);
@@ -93,9 +104,8 @@ int most_gpu_rows(const model::Model& model) {
   return all_wide ? backend::kGpuWideRows : backend::kGpuMostRows;
 }
 
-void require_gpu_can(const model::Model& model, const SessionOptions& options,
-                     WeightMemory weights) {
-  const std::string obstacle = obstacle_of(model, options, weights);
+void require_gpu_can(const model::Model& model) {
+  const std::string obstacle = obstacle_of(model);
   if (obstacle.empty()) return;
   throw Error(Errc::unsupported_model,
               cat("GPUs cannot compute this yet: ", obstacle, "; use --device cpu"));
@@ -110,8 +120,12 @@ DeviceChoice choose_device(const PlanRequest& request, const model::Model* model
   }
   try {
     const GpuInfo& gpu = usable_gpu(list, wish.gpu);
-    require_gpu_can(model ? *model : model::Model(request.file), request.options, request.weights);
-    return wish.kind == DeviceKind::cuda ? DeviceChoice{wish.kind, {}, true} : faster(request, gpu);
+    const model::Model bound = model ? *model : model::Model(request.file);
+    require_gpu_can(bound);
+    if (wish.kind == DeviceKind::cuda) return {wish.kind, {}, true};
+    const std::string untried = untried_of(bound);
+    if (untried.empty()) return faster(request, gpu);
+    return on_cpu(cat(untried, " are untried on GPUs; --device cuda takes one all the same"), true);
   } catch (const Error& e) {
     if (wish.kind == DeviceKind::cuda) throw;
     return on_cpu(e.what(), has_gpu);

@@ -44,6 +44,7 @@ constexpr std::array kRates = {
     Rate{"cpu_gops", &MachineRates::cpu_gops, 1e8},
     Rate{"cpu_kv_gbps", &MachineRates::cpu_kv_gbps, 1e6},
     Rate{"cpu_kv_prompt_gbps", &MachineRates::cpu_kv_prompt_gbps, 1e6},
+    Rate{"graphs_mib", &MachineRates::graphs_mib, 1e6},
 };
 
 [[noreturn]] void fail(std::string_view line, const std::string& expected) {

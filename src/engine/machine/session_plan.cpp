@@ -21,6 +21,7 @@ namespace sluice::engine {
 namespace {
 
 constexpr uint64_t kUsualVram = 8 * kGiB;
+constexpr uint64_t kLostBytes = 16 * kMiB;  // of a GPU's memory, which it gives in large pages
 constexpr const char* kNoDevice = "CPU";
 // Of expert kernels, where nobody has measured: what one server core reads, and where the memory of
 // desktops ends (two channels of DDR5).
@@ -55,6 +56,8 @@ policy::Wishes wishes_of(const PlanRequest& request, const policy::ModelShape& s
   wishes.n_slots = d.n_slots;
   wishes.n_ctx = options.n_ctx > 0 ? options.n_ctx : policy::default_context(shape.n_ctx_train);
   wishes.n_sequences = request.n_sequences;
+  wishes.n_kept = request.n_kept;
+  wishes.n_kv_tokens = request.n_kv_tokens;
   wishes.k_type = static_cast<policy::KvType>(options.k_type);
   wishes.v_type = static_cast<policy::KvType>(options.v_type);
   wishes.may_quantise_kv = request.may_quantise_kv;
@@ -80,7 +83,8 @@ std::string trial_key(const PlanRequest& request, const SessionPlan& session,
     i = end;
   }
   return cat(model_key(session.shape.name, request.file.file_bytes()), "; ", device, "; ",
-             n_threads, " threads; context ", work.n_ctx, " x ", work.n_sequences, ", KV ",
+             n_threads, " threads; context ", work.n_ctx, " x ", work.n_sequences,
+             work.n_kv_tokens > 0 ? cat(" in ", work.n_kv_tokens) : "", ", KV ",
              policy::kv_type_name(work.k_type), "/", policy::kv_type_name(work.v_type), ", chunk ",
              work.prefill_chunk, "; ", plan.n_gpu_layers, " layers, slots ", slots, ", link share ",
              d.link_share.value_or(plan.link_share), ", policy ",
@@ -105,28 +109,16 @@ PlannedWay way_of(policy::Plan plan, const std::string& key, WeightMemory weight
   return way;
 }
 
-// All experts in VRAM, or an Error that says what they need.
-policy::Plan resident_plan(policy::Wishes wishes, const SessionPlan& session) {
-  const auto make = [&] {
-    return policy::make_plan(session.shape, session.machine, wishes, session.locality);
-  };
-  const auto is_whole = [&](const policy::Plan& plan) {
-    return plan.mode == policy::Mode::all_resident && plan.n_gpu_layers == session.shape.n_layers();
-  };
-  policy::Plan plan = make();
-  const policy::Forecast& resident = plan.forecast(policy::Mode::all_resident);
-  if (is_whole(plan)) return plan;
-  std::string obstacle = resident.obstacle;
-  if (resident.possible && wishes.moe == policy::MoeWish::automatic) {
-    wishes.moe = policy::MoeWish::gpu;
-    plan = make();
-    if (is_whole(plan)) return plan;
-    obstacle = "is not what was wished for";
+// A GPU reads weights that are woven, as those in a file are not: they are on their way to it.
+policy::MoeWish all_in_vram(const policy::Wishes& wishes) {
+  const bool is_open =
+      wishes.moe == policy::MoeWish::automatic || wishes.moe == policy::MoeWish::gpu;
+  if (!is_open || wishes.n_gpu_layers || wishes.n_cpu_moe > 0) {
+    throw Error(Errc::bad_request,
+                "of weights that are only mapped from their file a GPU needs all layers and "
+                "experts in its own memory; use --weights copied");
   }
-  throw Error(Errc::out_of_memory,
-              cat(session.machine.gpu,
-                  " must hold the whole model until GPUs can fetch experts: ", "all resident ",
-                  obstacle, "; try a shorter context (-c), a smaller file, or --device cpu"));
+  return policy::MoeWish::gpu;
 }
 
 std::vector<policy::Plan> plans_of(const policy::Wishes& wishes, bool must_fit,
@@ -140,6 +132,21 @@ std::vector<policy::Plan> plans_of(const policy::Wishes& wishes, bool must_fit,
   Machine roomy = session.machine;
   roomy.ram_free = std::numeric_limits<uint64_t>::max();
   return policy::close_plans(session.shape, roomy, wishes, session.locality);
+}
+
+// A GPU that was asked for computes at least a part, or an Error says why it cannot.
+std::vector<policy::Plan> plans_on_gpu(policy::Wishes wishes, SessionPlan& session) {
+  if (wishes.n_gpu_layers) return plans_of(wishes, /*must_fit=*/true, session);
+  const auto on_cpu = [](const policy::Plan& plan) { return plan.n_gpu_layers == 0; };
+  std::vector<policy::Plan> plans = plans_of(wishes, /*must_fit=*/true, session);
+  std::erase_if(plans, on_cpu);
+  if (!plans.empty()) return plans;
+  wishes.n_gpu_layers = session.shape.n_layers();
+  try {
+    return plans_of(wishes, /*must_fit=*/true, session);
+  } catch (const Error& e) {
+    throw Error(e.code(), cat(session.machine.gpu, ": ", e.what(), "; or --device cpu"));
+  }
 }
 
 // What an earlier session or bench found out about this machine, this device and this model.
@@ -159,6 +166,10 @@ void use_record(const MachineRecord& record, const std::string& device, const st
 }
 
 void use_profile(const std::string& path, SessionPlan& session) {
+  if (session.shape.is_dense) {
+    session.locality_source = "none: every token uses the network of each layer";
+    return;
+  }
   session.locality_source = "assumed: as recorded of Qwen3-30B-A3B";
   int n_experts = 0;
   for (const policy::LayerShape& layer : session.shape.layers) {
@@ -291,20 +302,28 @@ SessionPlan plan_session(const PlanRequest& request) {
     if (!warning.empty()) session.warnings.push_back(warning);
   }
   use_record(record, name, model, n_threads, session.machine);
+  if (device.kind == DeviceKind::cuda) {
+    session.machine.vram_overhead +=
+        kLostBytes + static_cast<uint64_t>(session.machine.graphs_mib * kMiB);
+  }
   use_profile(device.profile_path, session);
   policy::Wishes wishes = wishes_of(request, session.shape);
   wishes.mtp = false;  // the shape has them
-  std::vector<policy::Plan> plans;
-  if (device.kind == DeviceKind::cuda) {
-    plans.push_back(resident_plan(wishes, session));
-  } else {
-    plans = plans_of(wishes, request.must_fit, session);
-  }
+  const bool is_gpu = device.kind == DeviceKind::cuda;
+  if (is_gpu && request.weights == WeightMemory::mapped) wishes.moe = all_in_vram(wishes);
+  std::vector<policy::Plan> plans =
+      is_gpu ? plans_on_gpu(wishes, session) : plans_of(wishes, request.must_fit, session);
   for (policy::Plan& plan : plans) {
     const std::string key = trial_key(request, session, plan, name, n_threads);
     session.ways.push_back(way_of(std::move(plan), key, request.weights, record));
   }
   session.choose_by_trials();
+  const bool is_mapped = device.kind == DeviceKind::cuda && request.weights == WeightMemory::mapped;
+  if (is_mapped && session.plan().price.host.experts > 0) {
+    throw Error(Errc::unsupported_model,
+                cat("GPUs cannot compute this yet: weights that are only mapped, where VRAM does ",
+                    "not hold all experts; use --weights copied or --device cpu"));
+  }
   return session;
 }
 

@@ -30,6 +30,8 @@ struct PlanRequest {
   const GpuInfo* gpu = nullptr;           // of DeviceKind::cuda; null: this machine is asked
   // Not yet a session's to wish for.
   int n_sequences = 1;
+  int n_kept = 0;       // as policy::Workload
+  int n_kv_tokens = 0;  // as policy::Workload
   bool may_quantise_kv = false;
   bool mtp = false;
 };
@@ -77,9 +79,8 @@ DeviceChoice choose_device(const PlanRequest& request, const model::Model* model
 // Rows of a step that a GPU can take of this model.
 int most_gpu_rows(const model::Model& model);
 
-// Throws Errc::unsupported_model where a GPU cannot compute this model, or not with these wishes.
-void require_gpu_can(const model::Model& model, const SessionOptions& options,
-                     WeightMemory weights);
+// Throws Errc::unsupported_model where a GPU cannot compute this model.
+void require_gpu_can(const model::Model& model);
 
 // This machine without a GPU: cores, free memory within the limits of the container, and the CPU's
 // rates as the record has them, or else by the number of cores, which says so.

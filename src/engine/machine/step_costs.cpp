@@ -8,6 +8,7 @@
 
 #include "backend/pick.h"
 #include "base/random.h"
+#include "base/step_memory.h"
 #include "base/wall_clock.h"
 #include "sampler/sampler.h"
 
@@ -72,6 +73,25 @@ StepCosts measure_step_costs(backend::Device& device, double seconds) {
   measure_recording(device, seconds / 2, costs);
   costs.sampling_us = sampling_seconds(seconds / 4) * 1e6;
   return costs;
+}
+
+double measure_recordings(backend::Device& device, int n_layers) {
+  constexpr int kWorkOfLayer = 8, kWorkBesides = 16;
+  const auto memory = device.allocate(backend::MemoryKind::mapped, sizeof(uint64_t));
+  auto* const word = new (memory.data()) uint64_t{0};
+  const uint64_t before = device.free_bytes();
+  const auto stream = device.make_stream("calibration");
+  std::vector<std::unique_ptr<backend::Recording>> recordings;
+  for (int width = 1; width <= kNarrowRows; width *= 2) {
+    stream->begin_recording();
+    for (int i = 0; i < n_layers * kWorkOfLayer + kWorkBesides; ++i) stream->set(word, 1);
+    recordings.push_back(stream->end_recording());
+    stream->replay(*recordings.back());
+    stream->finish();
+  }
+  const uint64_t after = device.free_bytes();
+  // A step's own kernels take more parameters than these.
+  return 2.0 * static_cast<double>(before - std::min(before, after)) / kMiB;
 }
 
 }  // namespace sluice::engine

@@ -16,4 +16,8 @@ struct StepCosts {
 // Medians of what fits into so many seconds of real time. Throws as the device does.
 StepCosts measure_step_costs(backend::Device& device, double seconds);
 
+// What a device's memory loses to the recordings of steps, in MiB: of every width, with as many
+// pieces of work as a step of so many layers has. 0 where recordings take none.
+double measure_recordings(backend::Device& device, int n_layers);
+
 }  // namespace sluice::engine

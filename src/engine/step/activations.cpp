@@ -43,8 +43,14 @@ ActivationsBuffer::ActivationsBuffer(const backend::Allocate& memory, const mode
     return backend::RowsView{allocate<float>(memory, n_rows, n_cols), n_rows, n_cols};
   };
   if (input_rows == InputRows::own) widest_.x = rows(max_rows, c.d_model);
-  widest_.qkv = rows(max_rows, c.q_cols() + 2 * c.kv_cols());
-  widest_.attention = rows(max_rows, c.q_cols());
+  int64_t qkv_cols = 0, mixed_cols = 0;
+  for (const model::Layer& layer : model.layers()) {
+    const bool recurs{layer.delta_net};
+    qkv_cols = std::max(qkv_cols, recurs ? layer.delta_net.in_cols() : layer.attention.qkv_cols());
+    mixed_cols = std::max(mixed_cols, layer.attn_out.weight.n_cols);
+  }
+  widest_.qkv = rows(max_rows, qkv_cols);
+  widest_.attention = rows(max_rows, mixed_cols);
   widest_.logits = rows(std::min(max_rows, kMaxLogitRows), c.n_vocab);
 
   const InputFormats formats = formats_of(model);

@@ -28,10 +28,15 @@ class ForcedRoutes {
     memory_ = memory(n_values(max_rows) * sizeof(int32_t));
   }
 
+  bool any() const { return static_cast<bool>(reroute_); }
+
   // Before a step of that many rows, `width` with its padding; null: the router decides alone.
   const int32_t* fill(int64_t n_rows, int64_t width) {
-    if (!reroute_) return nullptr;
-    const std::span all(memory_.as<int32_t>(), n_values(width));
+    return any() ? fill(n_rows, width, memory_.as<int32_t>()) : nullptr;
+  }
+  // The same to another place.
+  const int32_t* fill(int64_t n_rows, int64_t width, int32_t* to) {
+    const std::span all(to, n_values(width));
     std::ranges::fill(all, -1);
     for (int layer = 0; layer < n_layers_; ++layer) {
       for (int64_t row = 0; row < n_rows; ++row) {

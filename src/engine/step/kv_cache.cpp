@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "backend/kv_page.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/units.h"
@@ -46,19 +45,27 @@ KvCache::KvCache(const backend::Allocate& memory, const model::Config& config,
 }
 
 void KvCache::lay_out(const backend::Allocate& memory, const model::Config& config) {
-  const auto page_bytes = [&](quant::Type type) {
-    return static_cast<uint64_t>(
-        backend::kv_page(type, config.n_kv_heads, config.head_dim, options_.page_tokens)
-            .page_bytes());
+  const auto page = [&](quant::Type type) {
+    return backend::kv_page(type, config.n_kv_heads, config.head_dim, options_.page_tokens);
   };
-  k_page_bytes_ = page_bytes(options_.k_type);
-  v_page_bytes_ = page_bytes(options_.v_type);
-  const uint64_t k_bytes = round_up(n_holders_.size() * k_page_bytes_, kAlignment);
-  const uint64_t v_bytes = round_up(n_holders_.size() * v_page_bytes_, kAlignment);
-  const int n_layers = options_.n_layers < 0 ? config.n_layers : options_.n_layers;
-  buffer_ = memory((k_bytes + v_bytes) * static_cast<uint64_t>(n_layers));
+  k_page_ = page(options_.k_type);
+  v_page_ = page(options_.v_type);
+  const auto pool_bytes = [&](const backend::KvPage& of) {
+    return round_up(n_holders_.size() * static_cast<uint64_t>(of.page_bytes()), kAlignment);
+  };
+  const uint64_t k_bytes = pool_bytes(k_page_), v_bytes = pool_bytes(v_page_);
+  const int first = options_.first_layer;
+  const int last = options_.n_layers < 0 ? config.n_layers : first + options_.n_layers;
+  const auto attends = [&](int i) { return config.memory[static_cast<size_t>(i)].n_kv_heads > 0; };
+  uint64_t n_attending = 0;
+  for (int i = first; i < last; ++i) n_attending += attends(i) ? 1 : 0;
+  buffer_ = memory((k_bytes + v_bytes) * n_attending);
   std::byte* next = buffer_.data();
-  for (int i = 0; i < n_layers; ++i) {
+  for (int i = first; i < last; ++i) {
+    if (!attends(i)) {
+      layers_.push_back({});
+      continue;
+    }
     layers_.push_back(
         {options_.k_type, options_.v_type, next, next + k_bytes, options_.page_tokens});
     next += k_bytes + v_bytes;
@@ -156,11 +163,13 @@ void KvCache::make_copies(const CopyBytes& copy) {
   for (; !copies_.empty(); copies_.erase(copies_.begin())) {
     const auto& [from, to] = copies_.front();
     for (const backend::KvLayerView& layer : layers_) {
-      const auto page = [&](std::byte* data, int32_t id, uint64_t n_bytes) {
-        return data + static_cast<uint64_t>(id) * n_bytes;
+      if (!layer.k) continue;
+      const auto copy_page = [&](std::byte* data, const backend::KvPage& page) {
+        copy(data + to * page.page_bytes(), data + from * page.page_bytes(),
+             static_cast<uint64_t>(page.page_bytes()));
       };
-      copy(page(layer.k, to, k_page_bytes_), page(layer.k, from, k_page_bytes_), k_page_bytes_);
-      copy(page(layer.v, to, v_page_bytes_), page(layer.v, from, v_page_bytes_), v_page_bytes_);
+      copy_page(layer.k, k_page_);
+      copy_page(layer.v, v_page_);
     }
   }
 }

@@ -1,7 +1,7 @@
-// The KV cache of all layers: a pool of pages, and for each sequence the table of those it holds. A
-// page id means the same page in every layer, so one table serves them all. Forked sequences share
-// pages; one that writes to a shared page gets a copy first, which the cache's owner makes: the
-// memory may be a device's.
+// The KV cache of all layers that attend: a pool of pages, and for each sequence the table of those
+// it holds. A page id means the same page in every layer, so one table serves them all. Forked
+// sequences share pages; one that writes to a shared page gets a copy first, which the cache's
+// owner makes: the memory may be a device's.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/kv_page.h"
 #include "backend/ops.h"
 #include "base/ids.h"
 #include "model/config.h"
@@ -22,8 +23,9 @@ struct KvOptions {
   int n_sequences = 1;
   int n_ctx = 0;  // positions each sequence can hold
   int page_tokens = 64;
-  int n_layers = -1;  // that it serves; -1: all of the model
-  int n_pages = 0;    // of the pool; 0: as many as all sequences together can hold
+  int first_layer = 0;  // that it serves
+  int n_layers = -1;    // from there on; -1: all of the model
+  int n_pages = 0;      // of the pool; 0: as many as all sequences together can hold
 };
 
 // Positions [begin, end) of a sequence, which a step writes. What is before them is held.
@@ -31,11 +33,22 @@ struct KvWrite {
   SequenceId sequence;
   int begin = 0;
   int end = 0;
+  bool is_decode = false;  // as StepRow
 };
 
 // Copies n_bytes within the cache's memory, in the order of the calls and before any later step's
 // work.
 using CopyBytes = std::function<void(std::byte* to, const std::byte* from, uint64_t n_bytes)>;
+
+struct KvPages {
+  int n_pages = 0;
+  int n_free = 0;
+  int page_tokens = 0;
+
+  int n_for(int64_t n_tokens) const {
+    return static_cast<int>((n_tokens + page_tokens - 1) / page_tokens);
+  }
+};
 
 class KvCache {
  public:
@@ -54,9 +67,16 @@ class KvCache {
   // first, the next one makes them.
   void make_copies(const CopyBytes& copy);
 
+  const KvOptions& options() const { return options_; }
   std::span<const backend::KvLayerView> layers() const { return layers_; }
+  // How keys and values stand in their pages, and which page has the sequence's positions from
+  // index * page_tokens on.
+  const backend::KvPage& k_page() const { return k_page_; }
+  const backend::KvPage& v_page() const { return v_page_; }
+  int32_t page_of(SequenceId sequence, size_t index) { return pages_of(sequence)[index]; }
   const int32_t* page_table() const { return table_.data(); }
   int64_t table_stride() const { return table_stride_; }
+  KvPages pages() const { return {n_pages(), n_free_pages(), options_.page_tokens}; }
   int n_pages() const { return static_cast<int>(n_holders_.size()); }
   int n_free_pages() const { return static_cast<int>(free_.size()); }
   uint64_t n_bytes() const { return buffer_.n_bytes(); }
@@ -85,7 +105,7 @@ class KvCache {
   std::vector<int32_t> n_holders_;  // by page: sequences that have it in their table
   std::vector<PageCopy> copies_;    // in the order in which they must be made
   std::vector<Change> changes_;
-  uint64_t k_page_bytes_ = 0, v_page_bytes_ = 0;
+  backend::KvPage k_page_{}, v_page_{};
   backend::Buffer buffer_;
   std::vector<backend::KvLayerView> layers_;
 };

@@ -9,8 +9,15 @@
 
 namespace sluice::engine {
 
+StepRows::StepRows(int n_sequences, int n_ctx, const backend::RopeView& rope)
+    : rope_(rope),
+      texts_(static_cast<size_t>(n_sequences)),
+      before_(static_cast<size_t>(n_sequences), 0) {
+  for (auto& text : texts_) text.reserve(static_cast<size_t>(n_ctx));  // no step allocates
+}
+
 void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> caches) {
-  before_ = lengths_;
+  for (size_t s = 0; s < texts_.size(); ++s) before_[s] = static_cast<int>(texts_[s].size());
   tokens_.clear();
   positions_.clear();
   sequences_.clear();
@@ -19,7 +26,10 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
   wants_best_.clear();
   n_best_ = 0;
   for (const StepRow& row : rows) {
-    int& length = lengths_[static_cast<size_t>(row.sequence.value)];
+    std::vector<TokenId>& text = texts_[static_cast<size_t>(row.sequence.value)];
+    // A GPU's attention and recurrent layers count on rows of a sequence side by side.
+    const bool is_first = std::ssize(text) == before_[static_cast<size_t>(row.sequence.value)];
+    CHECK(is_first || sequences_.back() == row.sequence.value);
     if (row.wants_logits || row.n_best > 0) {
       logit_rows_.push_back(static_cast<int32_t>(tokens_.size()));
     }
@@ -28,7 +38,8 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
     CHECK(row.n_best <= backend::kMaxBest);
     n_best_ = std::max(n_best_, row.n_best);
     tokens_.push_back(row.token);
-    positions_.push_back(length++);
+    positions_.push_back(static_cast<int32_t>(text.size()));
+    text.push_back(row.token);
     sequences_.push_back(row.sequence.value);
   }
   n_live_ = static_cast<int32_t>(tokens_.size());
@@ -39,9 +50,14 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
     backend::cpu::rope_angles(rope_, positions_[r], std::span(angles_).subspan(r * n_rot, n_rot));
   }
   writes_.clear();
-  for (size_t s = 0; s < lengths_.size(); ++s) {
-    if (lengths_[s] == before_[s]) continue;
-    writes_.push_back({SequenceId(static_cast<int32_t>(s)), before_[s], lengths_[s]});
+  for (size_t s = 0; s < texts_.size(); ++s) {
+    const auto length = static_cast<int>(texts_[s].size());
+    if (length == before_[s]) continue;
+    writes_.push_back({SequenceId(static_cast<int32_t>(s)), before_[s], length});
+  }
+  for (const StepRow& row : rows) {
+    if (row.is_decode)
+      std::ranges::find(writes_, row.sequence, &KvWrite::sequence)->is_decode = true;
   }
   for (KvCache* cache : caches) cache->reserve(writes_);
 }
@@ -58,16 +74,29 @@ StepSize StepRows::size() const {
 }
 
 void StepRows::truncate(SequenceId sequence, int n_tokens, std::span<KvCache* const> caches) {
-  int& length = lengths_[static_cast<size_t>(sequence.value)];
-  CHECK(n_tokens >= 0 && n_tokens <= length);
-  length = n_tokens;
+  CHECK(n_tokens >= 0 && n_tokens <= this->n_tokens(sequence));
+  texts_[static_cast<size_t>(sequence.value)].resize(static_cast<size_t>(n_tokens));
   for (KvCache* cache : caches) cache->truncate(sequence, n_tokens);
+}
+
+void StepRows::replace(SequenceId sequence, std::span<const TokenId> tokens,
+                       std::span<KvCache* const> caches) {
+  truncate(sequence, 0, caches);
+  const KvWrite write{sequence, 0, static_cast<int>(tokens.size())};
+  try {
+    for (KvCache* cache : caches) cache->reserve({&write, 1});
+  } catch (...) {
+    truncate(sequence, 0, caches);
+    throw;
+  }
+  texts_[static_cast<size_t>(sequence.value)].assign(tokens.begin(), tokens.end());
 }
 
 void StepRows::fork(SequenceId from, SequenceId to, int n_tokens,
                     std::span<KvCache* const> caches) {
-  CHECK(n_tokens >= 0 && n_tokens <= lengths_[static_cast<size_t>(from.value)]);
-  lengths_[static_cast<size_t>(to.value)] = n_tokens;
+  CHECK(n_tokens >= 0 && n_tokens <= this->n_tokens(from));
+  const std::span<const TokenId> kept = text(from).first(static_cast<size_t>(n_tokens));
+  texts_[static_cast<size_t>(to.value)].assign(kept.begin(), kept.end());
   for (KvCache* cache : caches) cache->fork(from, to, n_tokens);
 }
 

@@ -12,11 +12,15 @@
 
 namespace sluice::engine {
 
+// Rows of one sequence stand side by side in a step.
 struct StepRow {
   TokenId token = 0;
   SequenceId sequence;
   bool wants_logits = false;
   int n_best = 0;  // how many of its best logits are wanted, at most kMaxBest
+  // Of a text that goes on token by token while the step takes in another's prompt: behind it no
+  // point to go back to is kept.
+  bool is_decode = false;
 };
 
 struct StepSize {
@@ -26,9 +30,8 @@ struct StepSize {
 
 class StepRows {
  public:
-  // What `rope` points to outlives it.
-  StepRows(int n_sequences, const backend::RopeView& rope)
-      : rope_(rope), lengths_(static_cast<size_t>(n_sequences), 0) {}
+  // n_ctx: tokens that each sequence can hold. What `rope` points to outlives it.
+  StepRows(int n_sequences, int n_ctx, const backend::RopeView& rope);
 
   // Appends each row's token to its sequence, for which the caches get pages. Where it throws,
   // take_back() undoes what was done.
@@ -50,6 +53,7 @@ class StepRows {
             .n_best = &n_best_};
   }
   int64_t n_rows() const { return std::ssize(tokens_); }
+  std::span<const KvWrite> writes() const { return writes_; }  // of the last append
   StepSize size() const;
   std::span<const int32_t> logit_rows() const { return logit_rows_; }  // that want some or all
   bool wants_all(int64_t row) const { return wants_all_[static_cast<size_t>(row)]; }
@@ -57,15 +61,22 @@ class StepRows {
   // Whether any row wants all of its logits.
   bool any_wants_all() const { return std::ranges::find(wants_all_, true) != wants_all_.end(); }
 
-  int n_tokens(SequenceId sequence) const { return lengths_[static_cast<size_t>(sequence.value)]; }
+  std::span<const TokenId> text(SequenceId sequence) const {
+    return texts_[static_cast<size_t>(sequence.value)];
+  }
+  int n_tokens(SequenceId sequence) const { return static_cast<int>(text(sequence).size()); }
   void truncate(SequenceId sequence, int n_tokens, std::span<KvCache* const> caches);
+  // The sequence becomes these tokens, with pages of its own for them. Where it throws, it is
+  // empty.
+  void replace(SequenceId sequence, std::span<const TokenId> tokens,
+               std::span<KvCache* const> caches);
   // `to` becomes the first n_tokens of `from`.
   void fork(SequenceId from, SequenceId to, int n_tokens, std::span<KvCache* const> caches);
 
  private:
   backend::RopeView rope_;
-  std::vector<int> lengths_;  // by sequence
-  std::vector<int> before_;   // the last append
+  std::vector<std::vector<TokenId>> texts_;  // by sequence
+  std::vector<int> before_;                  // how long they were before the last append
   std::vector<TokenId> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int32_t> sequences_;

@@ -42,43 +42,64 @@ Stepper::Stepper(const model::Model& model, std::unique_ptr<backend::Ops> ops, c
     : model_(model),
       ops_(std::move(ops)),
       kv_(memory_of(*ops_), model.config(), kv),
+      states_(memory_of(*ops_), model, kv.n_sequences),
       activations_(memory_of(*ops_), model, max_rows),
       forced_(memory_of(*ops_), model.config(), max_rows, std::move(reroute)),
       log_(memory_of(*ops_), model.config().n_layers, max_rows, model.config().n_experts_used),
       resident_(*ops_, model),
       experts_(resident_, log_),
-      rows_(kv.n_sequences, model.rope()),
+      rows_(kv.n_sequences, kv.n_ctx, model.rope()),
       picks_(static_cast<size_t>(std::min(max_rows, kMaxLogitRows))) {}
 
-void Stepper::step(std::span<const StepRow> rows, policy::Phase /*phase*/,
+void Stepper::step(std::span<const StepRow> rows, policy::Phase phase,
                    const StepListener& listener) {
   CHECK(!rows.empty() && std::ssize(rows) <= max_rows());
-  KvCache* const caches[] = {&kv_};
   try {
-    rows_.append(rows, caches);
-    kv_.make_copies(
-        [](std::byte* to, const std::byte* from, uint64_t n) { std::copy_n(from, n, to); });
+    rows_.append(rows, caches_);
+    states_.begin_step(rows_.writes());
+    text_memory().make_page_copies();
     log_.begin_step();
-    model::Step step{*ops_, experts_, rows_.view(kv_), kv_.layers(),
-                     activations_.view(rows_.n_rows())};
+    model::Step step{
+        *ops_,           experts_, rows_.view(kv_), kv_.layers(), activations_.view(rows_.n_rows()),
+        states_.layers()};
     step.rows.forced = forced_.fill(rows_.n_rows(), rows_.n_rows());
     model_.embed(step);
     forward_layers(model_, step, 0, model_.config().n_layers, listener.on_layer);
     give_logits(step, listener);
   } catch (...) {
-    rows_.take_back(caches);
+    states_.drop_step();
+    rows_.take_back(caches_);
     throw;
   }
+  states_.end_step(phase == policy::Phase::prefill);
+}
+
+void Stepper::replay(const backend::StateReplay& replay) {
+  for (int i = 0; i < model_.config().n_layers; ++i) {
+    const model::Layer& layer = model_.layers()[static_cast<size_t>(i)];
+    if (!layer.delta_net) continue;
+    ops_->delta_replay(layer.delta_net, states_.layers()[static_cast<size_t>(i)], replay);
+  }
+  went_back_.n_replayed += replay.end - replay.begin;
+}
+
+TextMemory Stepper::text_memory() {
+  const int n_layers = model_.config().n_layers;
+  return {.rows = rows_,
+          .states = states_,
+          .caches = caches_,
+          .n_layers = n_layers,
+          .replay = [this](const auto& updates) { replay(updates); },
+          .copies = {.n_host_layers = n_layers, .device_copy = {}, .device_finish = {}}};
 }
 
 void Stepper::truncate(SequenceId sequence, int n_tokens) {
-  KvCache* const caches[] = {&kv_};
-  rows_.truncate(sequence, n_tokens, caches);
+  went_back_.n_computed +=
+      compute_again(*this, sequence, text_memory().truncate(sequence, n_tokens));
 }
 
 void Stepper::fork(SequenceId from, SequenceId to, int n_tokens) {
-  KvCache* const caches[] = {&kv_};
-  rows_.fork(from, to, n_tokens, caches);
+  went_back_.n_computed += compute_again(*this, to, text_memory().fork(from, to, n_tokens));
 }
 
 }  // namespace sluice::engine

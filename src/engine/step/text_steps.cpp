@@ -3,10 +3,10 @@
 #include "engine/step/text_steps.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
-#include "base/error.h"
+#include "engine/step/finite_logits.h"
+#include "engine/step/saved_text.h"
 #include "sampler/greedy.h"
 
 namespace sluice::engine {
@@ -22,7 +22,7 @@ bool TextSteps::prefill(std::span<const TokenId> tokens, const OnLogits& on_logi
   if (options.progress) options.progress(0, n_total);
   while (!tokens.empty()) {
     if (options.should_stop && options.should_stop()) return false;
-    const size_t n = std::min(tokens.size(), static_cast<size_t>(driver_->max_rows()));
+    const size_t n = n_in_step(tokens.size(), options);
     const int n_before = n_total - static_cast<int>(tokens.size());
     const int first = n_tokens();
     rows_.clear();
@@ -46,6 +46,14 @@ bool TextSteps::prefill(std::span<const TokenId> tokens, const OnLogits& on_logi
     tokens = tokens.subspan(n);
   }
   return true;
+}
+
+size_t TextSteps::n_in_step(size_t n_tokens, const PromptOptions& options) const {
+  const size_t most = std::min(n_tokens, static_cast<size_t>(driver_->max_rows()));
+  if (!driver_->keeps_points()) return most;
+  const auto next = std::ranges::upper_bound(options.keep_at, this->n_tokens());
+  if (next == options.keep_at.end()) return most;
+  return std::min(most, static_cast<size_t>(*next - this->n_tokens()));
 }
 
 void TextSteps::decode(TokenId token, Known known) {
@@ -90,12 +98,12 @@ void TextSteps::take_step(std::span<const TokenId> tokens, policy::Phase phase,
   new_best_.reset();
   StepListener inner;
   inner.on_pick = [&](int64_t row, const backend::PickedRow& picked) {
-    if (!picked.is_finite) refuse(first_ + static_cast<int>(row));
+    if (!picked.is_finite) refuse_logits(origin_, first_ + static_cast<int>(row));
     new_best_ = picked.best[0].token;
   };
   inner.on_logits = [&](int64_t row, std::span<const float> logits) {
     untimed([&] {
-      require_finite(first_ + static_cast<int>(row), logits);
+      require_finite_logits(origin_, first_ + static_cast<int>(row), logits);
       if (row + 1 == std::ssize(rows_)) new_logits_.assign(logits.begin(), logits.end());
       if (listener.on_logits) listener.on_logits(row, logits);
     });
@@ -135,23 +143,32 @@ void TextSteps::give_routing(std::span<const TokenId> tokens, policy::Phase phas
   }
 }
 
-// A number that is not finite anywhere in a token's path ends up in its logits.
-void TextSteps::require_finite(int pos, std::span<const float> logits) const {
-  if (!std::ranges::all_of(logits, [](float l) { return std::isfinite(l); })) refuse(pos);
+void TextSteps::forget_logits() {
+  last_logits_.clear();
+  best_.reset();
 }
 
-void TextSteps::refuse(int pos) const {
-  throw Error(Errc::bad_file,
-              cat(origin_, ": the logits at position ", pos,
-                  " are not finite; the weights are damaged (see sluice inspect --check-tensors) "
-                  "or overflow the KV type"));
+void TextSteps::save(const std::string& path, const ModelStamp& model) {
+  save_text(path, driver_->text_memory(), kSequence, model);
+}
+
+std::vector<TokenId> TextSteps::load(const std::string& path, const ModelStamp& model) {
+  try {
+    std::vector<TokenId> tokens = load_text(path, driver_->text_memory(), kSequence, model);
+    forget_logits();
+    return tokens;
+  } catch (...) {
+    if (n_tokens() == 0) forget_logits();
+    throw;
+  }
 }
 
 void TextSteps::truncate(int n_tokens) {
   if (n_tokens == this->n_tokens()) return;
   driver_->truncate(kSequence, n_tokens);
-  last_logits_.clear();
-  best_.reset();
+  forget_logits();
+  stats_.n_replayed_tokens = driver_->went_back().n_replayed;
+  stats_.n_recomputed_tokens = driver_->went_back().n_computed;
 }
 
 }  // namespace sluice::engine

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model_stamp.h"
 #include "engine/step/step_driver.h"
 #include "sluice/sluice.h"
 
@@ -34,8 +35,13 @@ class TextSteps {
   // known, or the best alone.
   void decode(TokenId token, Known known = Known::all);
   void truncate(int n_tokens);
+  // As save_text() and load_text() (saved_text.h).
+  void save(const std::string& path, const ModelStamp& model);
+  std::vector<TokenId> load(const std::string& path, const ModelStamp& model);
 
   int n_tokens() const { return driver_->n_tokens(kSequence); }
+  // Of the first n_tokens, how many it can go back to at no cost.
+  int kept_tokens(int n_tokens) const { return driver_->kept_tokens(kSequence, n_tokens); }
   int first_of_step() const { return first_; }  // its position; of the step under way
   // Of the newest token; where only the best is known, it is computed once more for all of them.
   bool has_logits() const { return !last_logits_.empty() || best_.has_value(); }
@@ -47,12 +53,13 @@ class TextSteps {
  private:
   static constexpr SequenceId kSequence{0};
 
+  // Of so many tokens of a prompt, how many the next step takes.
+  size_t n_in_step(size_t n_tokens, const PromptOptions& options) const;
   void step(std::span<const TokenId> tokens, policy::Phase phase, const StepListener& listener);
   void take_step(std::span<const TokenId> tokens, policy::Phase phase,
                  const StepListener& listener);
+  void forget_logits();
   void give_routing(std::span<const TokenId> tokens, policy::Phase phase);
-  void require_finite(int pos, std::span<const float> logits) const;
-  [[noreturn]] void refuse(int pos) const;
   template <typename Call>
   void untimed(const Call& call);
 

@@ -27,9 +27,16 @@ class VirtualStepper final : public StepDriver {
   void fork(SequenceId from, SequenceId to, int n_tokens) override {
     stepper_->fork(from, to, n_tokens);
   }
+  TextMemory text_memory() override { return stepper_->text_memory(); }
+  bool keeps_points() const override { return stepper_->keeps_points(); }
+  WentBack went_back() const override { return stepper_->went_back(); }
+  int kept_tokens(SequenceId sequence, int n_tokens) const override {
+    return stepper_->kept_tokens(sequence, n_tokens);
+  }
   int n_tokens(SequenceId sequence) const override { return stepper_->n_tokens(sequence); }
   int max_rows() const override { return stepper_->max_rows(); }
   uint64_t kv_bytes() const override { return stepper_->kv_bytes(); }
+  KvPages kv_pages() const override { return stepper_->kv_pages(); }
   const RoutingLog& log() const override { return stepper_->log(); }
   double seconds() const override { return seconds_; }
 

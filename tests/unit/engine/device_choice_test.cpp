@@ -35,8 +35,11 @@ struct DeviceChosen : testing::Test {
     return error_of(code, [&] { choose(); });
   }
   SessionPlan plan() const {
-    return plan_session(
-        {.file = model.file(), .options = options, .n_threads = 1, .gpu = &list.gpus[0]});
+    return plan_session({.file = model.file(),
+                         .options = options,
+                         .n_threads = 1,
+                         .weights = weights,
+                         .gpu = &list.gpus[0]});
   }
 
   OpenModel model{supported()};
@@ -66,6 +69,28 @@ TEST_F(DeviceChosen, ADeviceThatWasAskedForIsKept) {
     options.device.kind = kind;
     EXPECT_EQ(choose().kind, kind);
   }
+}
+
+TEST_F(DeviceChosen, TheGpuForRecurrentLayersOnlyWhereItIsAskedFor) {
+  for (const char* architecture : model::test::kHybrids) {
+    const OpenModel hybrid(architecture, "Q8_0");
+    options.device.kind = DeviceKind::automatic;
+    const DeviceChoice choice = choose_for(hybrid);
+    EXPECT_EQ(choice.kind, DeviceKind::cpu);
+    expect_parts(choice.reason,
+                 {"the CPU computes", "recurrent layers are untried", "--device cuda"});
+    options.device.kind = DeviceKind::cuda;
+    EXPECT_EQ(choose_for(hybrid).kind, DeviceKind::cuda);
+  }
+}
+
+TEST_F(DeviceChosen, TheGpuForADenseModelOnlyWhereItIsAskedFor) {
+  const OpenModel dense("qwen3", "Q8_0");
+  const DeviceChoice choice = choose_for(dense);
+  EXPECT_EQ(choice.kind, DeviceKind::cpu);
+  expect_parts(choice.reason, {"the CPU computes", "dense models are untried", "--device cuda"});
+  options.device.kind = DeviceKind::cuda;
+  EXPECT_EQ(choose_for(dense).kind, DeviceKind::cuda);
 }
 
 TEST_F(DeviceChosen, WithoutAGpuTheCpuAndNoNews) {
@@ -107,6 +132,32 @@ TEST_F(DeviceChosen, AGpuWithoutRoomIsRefusedWithTheNumbers) {
   expect_parts(error_of(Errc::out_of_memory, [&] { plan(); }), {"where 100 MiB are free"});
 }
 
+// What CUDA has taken and what its graphs will take is part of the plan, and of --vram.
+TEST_F(DeviceChosen, WhatCudaTakesIsPriced) {
+  options.device.kind = DeviceKind::cuda;
+  const uint64_t unmeasured = plan().plan().price.vram.cuda;
+  EXPECT_EQ(unmeasured, (100 + 16 + 64) * kMiB);
+  MachineRecord record = MachineRecord::of_this_machine();
+  MachineRates rates = unmeasured_rates();
+  rates.graphs_mib = 3.0;
+  record.add(DeviceRates{"GPU 0 (NVIDIA Test)", 1, rates});
+  const auto measured = [&] {
+    return plan_session({.file = model.file(),
+                         .options = options,
+                         .n_threads = 1,
+                         .record = &record,
+                         .gpu = &list.gpus[0]})
+        .plan()
+        .price.vram;
+  };
+  EXPECT_EQ(measured().cuda, (100 + 16 + 3) * kMiB);
+  options.device.vram_bytes = measured().total();
+  EXPECT_EQ(measured().total(), *options.device.vram_bytes);
+  options.device.vram_bytes = *options.device.vram_bytes - 1;
+  options.device.moe = ExpertPlace::gpu;
+  EXPECT_THROW(measured(), Error);
+}
+
 TEST_F(DeviceChosen, TheCpuWhereItIsPredictedToBeFaster) {
   MachineRecord record = MachineRecord::of_this_machine();
   MachineRates rates = unmeasured_rates();
@@ -125,13 +176,13 @@ TEST_F(DeviceChosen, TheCpuForWhatGpusCannotComputeYet) {
     expect_parts(choice.reason, {"GPUs cannot compute this yet", why});
   };
   EXPECT_EQ(choose_for(OpenModel("qwen3moe", "F16")).kind, DeviceKind::cuda);
-  weights = WeightMemory::mapped;
-  expect_cpu(choose(), "--weights copied");
-  weights = WeightMemory::copied;
-  options.device.is_segmented = true;
-  expect_cpu(choose(), "--segmented");
-  options.device.kind = DeviceKind::cuda;
-  expect_parts(error_of_choice(Errc::unsupported_model), {"--segmented", "--device cpu"});
+  for (const WeightMemory memory : {WeightMemory::mapped, WeightMemory::copied}) {
+    weights = memory;
+    EXPECT_EQ(choose().kind, DeviceKind::cuda);
+  }
+  model_file::SynthOptions wide = model::test::tiny_options("qwen35moe", "Q8_0");
+  wide.config.delta_net.head_dim = 256;
+  expect_cpu(choose_for(OpenModel(wide)), "layer 0: recurrent heads of 256 values; 128");
 }
 
 TEST_F(DeviceChosen, PromptsOfAGpuComeInAsManyRowsAsItsKernelsTake) {
@@ -146,14 +197,25 @@ TEST_F(DeviceChosen, PromptsOfAGpuComeInAsManyRowsAsItsKernelsTake) {
   EXPECT_EQ(plan().plan().work.max_rows(), 3);
 }
 
-TEST_F(DeviceChosen, AllExpertsAreWithTheGpu) {
+TEST_F(DeviceChosen, AGpuHoldsAllExpertsOrSome) {
   options.device.kind = DeviceKind::cuda;
   EXPECT_EQ(plan().plan().mode, policy::Mode::all_resident);
-  options.device.moe = ExpertPlace::cache;
-  expect_parts(error_of(Errc::out_of_memory, [&] { plan(); }), {"--moe cache"});
-  options.device.moe = ExpertPlace::automatic;
   options.device.n_gpu_layers = 1;
-  EXPECT_THROW(plan(), Error);
+  EXPECT_EQ(plan().plan().n_gpu_layers, 1);
+  options.device.n_gpu_layers.reset();
+  options.device.moe = ExpertPlace::cpu;
+  EXPECT_NE(plan().plan().mode, policy::Mode::all_resident);
+}
+
+// They are woven on their way to the GPU, and only there.
+TEST_F(DeviceChosen, OfAFileThatIsOnlyMappedAGpuHoldsAllExpertsOrNone) {
+  options.device.kind = DeviceKind::cuda;
+  weights = WeightMemory::mapped;
+  EXPECT_EQ(plan().plan().mode, policy::Mode::all_resident);
+  for (const ExpertPlace moe : {ExpertPlace::cache, ExpertPlace::cpu}) {
+    options.device.moe = moe;
+    expect_parts(error_of(Errc::bad_request, [&] { plan(); }), {"mapped", "--weights copied"});
+  }
 }
 
 // A session without a GPU to find runs on the CPU, and says why to whoever asks.

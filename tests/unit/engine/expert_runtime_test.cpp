@@ -7,6 +7,7 @@
 
 #include <chrono>
 
+#include "unit/engine/counted_device.h"
 #include "unit/engine/held_worker.h"
 #include "unit/engine/placed_model.h"
 
@@ -170,6 +171,21 @@ TEST(ExpertRuntime, AMoveWhoseCopyFailedBeforeAPromptIsMadeAgain) {
   expect_same_bits(run_alone(*model, same), placed.run(same, 1), "after the fault");
 }
 
+// What was begun is dropped: the stream can record again, and does what it is asked.
+TEST(ExpertRuntime, AStepThatCannotBeRecordedSaysSoEveryTime) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  CountedDevice device(std::make_unique<backend::RamDevice>(Place{}.device));
+  PlacedOn placed(model, device, {});
+  device.refuses_recordings = true;
+  for (int i = 0; i < 2; ++i) {
+    expect_contains(error_of(Errc::device, [&] { placed.run(text(1)); }), "not recorded");
+    EXPECT_EQ(placed.runtime.n_tokens({}), 0);
+  }
+  EXPECT_EQ(device.counts.n_replays, 0);
+  device.refuses_recordings = false;
+  expect_same_bits(run_alone(*model, text()), placed.run(text()), "afterwards");
+}
+
 // Whatever is thrown, and wherever: in the host's layers, in the device's, by who gets the logits.
 TEST(ExpertRuntime, AStepThatThrowsLeavesTheTextAsItWas) {
   const OpenModel model("qwen3moe", "Q8_0");
@@ -201,9 +217,9 @@ TEST(ExpertRuntime, AStepThatThrowsLeavesTheTextAsItWas) {
   }
 }
 
-// Of the device's memory and of what both sides see.
+// Of the device's memory, in one piece, and of what both sides see.
 TEST(ExpertRuntime, TakesWhatThePlannerPricedToTheByte) {
-  for (const char* architecture : model::test::kArchitectures) {
+  for (const char* architecture : model::test::kAttending) {
     for (const char* mix : {"F32", "Q4_K_M"}) {
       const OpenModel model(architecture, mix);
       for (const double share : {0.0, 0.4, 1.0}) {
@@ -216,6 +232,7 @@ TEST(ExpertRuntime, TakesWhatThePlannerPricedToTheByte) {
           const uint64_t taken = placed.device.options().n_bytes - placed.device.free_bytes();
           const policy::Price& price = placed.runtime.price();
           EXPECT_EQ(taken, price.vram.total()) << what;
+          EXPECT_EQ(placed.device.n_blocks(), 1) << what;
           EXPECT_EQ(placed.device.pinned_bytes(), price.pinned.total()) << what;
           place.staging = {};
           EXPECT_EQ(Placed(model, place).device.pinned_bytes(),
@@ -288,6 +305,71 @@ TEST(ExpertRuntime, ADecodedTokenIsOneSubmissionAndOneWaitWhateverMoves) {
   EXPECT_GT(placed.runtime.copies().n_copies() - n_before, 2 * kTokens);
   EXPECT_EQ(n_waits, kTokens);
   EXPECT_LE(n_submitted, 2 * kTokens);
+}
+
+// What a step has read over the link itself does not cross again to stay: the next step copies it,
+// as a part of its one submission.
+TEST(ExpertRuntime, WhatWasReadOverTheLinkStaysWithoutCrossingAgain) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  for (const StepCut cut : {StepCut::whole, StepCut::segmented}) {
+    Place place{.share = 0.5, .policy = policy::PolicyKind::lru, .link_share = 1.0, .cut = cut};
+    int64_t n_submitted = 0;
+    place.device.on_submit = [&](const std::string& stream) { n_submitted += stream == "main"; };
+    Placed placed(model, place);
+    const std::vector<TokenId> tokens = text(60);
+    const Logits expected = run_alone(*model, tokens);
+    Logits all = placed.run(std::span(tokens).first(10), 1);
+    const int64_t n_before = placed.runtime.copies().n_copies();
+    n_submitted = 0;
+    const Logits rest = placed.run(std::span(tokens).subspan(10), 1);
+    all.insert(all.end(), rest.begin(), rest.end());
+    expect_same_bits(expected, all, "by the link");
+    EXPECT_GT(placed.runtime.copies().n_landed(), 50);
+    EXPECT_EQ(placed.runtime.copies().n_copies(), n_before);
+    if (cut == StepCut::whole) {
+      EXPECT_LE(n_submitted, 2 * 50) << "a step and its logits";
+    }
+  }
+}
+
+// The prompt's experts come to the place where those of the step before still stand.
+TEST(ExpertRuntime, APromptBehindStepsThatReadTheLinkDoesNotDisturbWhatTheyLeft) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  Place place{.share = 0.3, .policy = policy::PolicyKind::lru, .link_share = 1.0};
+  Placed placed(model, place);
+  const std::vector<TokenId> tokens = text(90);
+  const Logits expected = run_alone(*model, tokens);
+  Logits all;
+  for (size_t begin = 0; begin < tokens.size(); begin += 30) {  // 3 alone, then 27 together
+    for (const auto& [first, n] : {std::pair{begin, 3}, std::pair{begin + 3, 27}}) {
+      const Logits some =
+          placed.run(std::span(tokens).subspan(first, static_cast<size_t>(n)), n == 3 ? 1 : 27);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+  }
+  expect_same_bits(expected, all, "prompts between tokens");
+  EXPECT_GT(placed.runtime.copies().n_landed(), 5);
+}
+
+TEST(ExpertRuntime, AStepThatFailsDoesNotLeaveHalfOfWhatLanded) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  Place place{.share = 0.5, .policy = policy::PolicyKind::lru, .link_share = 1.0};
+  Placed placed(model, place);
+  const std::vector<TokenId> tokens = text(40);
+  const Logits expected = run_alone(*model, tokens);
+  Logits all;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const StepRow row{tokens[i], {}, true};
+    if (i % 5 == 4) {
+      const StepListener thrower{
+          [](int64_t, std::span<const float>) { throw std::runtime_error("enough"); }};
+      EXPECT_THROW(placed.runtime.step({&row, 1}, policy::Phase::decode, thrower),
+                   std::runtime_error);
+    }
+    const Logits some = placed.run(std::span(tokens).subspan(i, 1), 1);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  expect_same_bits(expected, all, "after steps that failed");
 }
 
 TEST(ExpertRuntime, AProfileSaysWhatToLoadFirst) {

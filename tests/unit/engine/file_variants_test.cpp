@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "quant/half.h"
+#include "sluice/sluice.h"
 #include "unit/engine/run_model.h"
 
 namespace sluice::engine::test {
@@ -36,7 +37,7 @@ void fuse(Draft& draft, const std::string& layer, const char* kind) {
 }
 
 TEST(FileVariants, FusedQkvEqualsSeparateQKAndV) {
-  for (const char* architecture : model::test::kArchitectures) {
+  for (const char* architecture : model::test::kAttending) {
     for (const char* mix : {"F32", "Q8_0", "Q4_K"}) {
       Draft draft = tiny_draft(architecture, mix);
       const Logits expected = logits_of(draft);
@@ -47,6 +48,124 @@ TEST(FileVariants, FusedQkvEqualsSeparateQKAndV) {
       expect_same_bits(expected, logits_of(draft), cat(architecture, " ", mix));
     }
   }
+}
+
+// Puts gate and up of a layer's experts into one stack: of every expert first gate, then up.
+void merge_gate_and_up(Draft& draft, const std::string& layer) {
+  const model::test::DraftTensor gate = draft.at(layer + "ffn_gate_exps.weight");
+  const model::test::DraftTensor up = draft.at(layer + "ffn_up_exps.weight");
+  model::test::DraftTensor merged = gate;
+  merged.name = layer + "ffn_gate_up_exps.weight";
+  merged.shape[1] *= 2;
+  merged.data.clear();
+  const auto n_experts = static_cast<size_t>(gate.shape[2]);
+  const auto n_bytes = static_cast<std::ptrdiff_t>(gate.data.size() / n_experts);
+  for (size_t e = 0; e < n_experts; ++e) {
+    for (const auto* from : {&gate, &up}) {
+      const auto begin = from->data.begin() + static_cast<std::ptrdiff_t>(e) * n_bytes;
+      merged.data.insert(merged.data.end(), begin, begin + n_bytes);
+    }
+  }
+  draft.erase(gate.name);
+  draft.erase(up.name);
+  draft.tensors.push_back(merged);
+}
+
+TEST(FileVariants, MergedGateAndUpEqualSeparateOnes) {
+  for (const char* architecture : {"qwen3moe", "qwen35moe"}) {
+    for (const char* mix : {"F32", "Q8_0", "Q4_K"}) {
+      Draft draft = tiny_draft(architecture, mix);
+      const Logits expected = logits_of(draft);
+      for (const char* layer : {"blk.0.", "blk.1."}) merge_gate_and_up(draft, layer);
+      expect_same_bits(expected, logits_of(draft), cat(architecture, " ", mix));
+      const OpenModel mapped(draft, Weights::mapped);
+      expect_same_bits(expected, run_alone(*mapped, random_tokens(6, 1)), cat(mix, " mapped"));
+    }
+  }
+}
+
+// Rows of a matrix in another order: for each key head its query, key, values and z.
+void fuse_inputs(Draft& draft, const std::string& layer) {
+  const model::test::DraftTensor qkv = draft.at(layer + "attn_qkv.weight");
+  const model::test::DraftTensor z = draft.at(layer + "attn_gate.weight");
+  const int64_t n_key_heads = 2, n_value_heads = 4, n_rows = qkv.shape[1] + z.shape[1];
+  const int64_t dim = z.shape[1] / n_value_heads, shared = z.shape[1] / n_key_heads;
+  model::test::DraftTensor fused = qkv;
+  fused.name = layer + "ssm_in.weight";
+  fused.shape[1] = n_rows;
+  fused.data.clear();
+  const auto add = [&](const model::test::DraftTensor& from, int64_t first, int64_t n) {
+    const auto row_bytes = std::ssize(from.data) / from.shape[1];
+    const auto begin = from.data.begin() + first * row_bytes;
+    fused.data.insert(fused.data.end(), begin, begin + n * row_bytes);
+  };
+  for (int64_t head = 0; head < n_key_heads; ++head) {
+    add(qkv, head * dim, dim);
+    add(qkv, (n_key_heads + head) * dim, dim);
+    add(qkv, 2 * n_key_heads * dim + head * shared, shared);
+    add(z, head * shared, shared);
+  }
+  draft.erase(qkv.name);
+  draft.erase(z.name);
+  draft.tensors.push_back(fused);
+}
+
+TEST(FileVariants, TheInputsOfARecurrentLayerMayBeOneMatrix) {
+  for (const char* mix : {"F32", "Q8_0", "Q4_K"}) {
+    Draft draft = tiny_draft("qwen3next", mix);
+    const Logits expected = logits_of(draft);
+    fuse_inputs(draft, "blk.0.");
+    expect_same_bits(expected, logits_of(draft), mix);
+  }
+}
+
+// Halves of the taps are widened too; a pair that text does not turn stays as it is.
+TEST(FileVariants, SectionsOfPositionsSayWhichPairsTurnInText) {
+  Draft draft = tiny_draft("qwen35moe", "F32");
+  const Logits all_turn = logits_of(draft);
+  const auto sections = [&](const std::vector<int32_t>& s) {
+    draft.metadata.set("qwen35moe.rope.dimension_sections", s);
+    return logits_of(draft);
+  };
+  expect_same_bits(all_turn, sections({4, 3, 2, 0}), "every pair is time's, height's or width's");
+  EXPECT_FALSE(all_turn == sections({2, 2, 2, 2})) << "pairs 6 and 7 stay";
+}
+
+TEST(FileVariants, MtpBlocksAreLeftAside) {
+  for (const char* architecture : model::test::kHybrids) {
+    model_file::SynthOptions options = model::test::tiny_options(architecture, "Q8_0");
+    const OpenModel plain(options);
+    options.config.n_mtp_blocks = 1;
+    const OpenModel with_mtp(options);
+    EXPECT_NE(with_mtp.file().find("blk.3.nextn.eh_proj.weight"), nullptr);
+    EXPECT_EQ((*with_mtp).layers().size(), 3u);
+    expect_same_bits(run_alone(*plain, random_tokens(6, 1)),
+                     run_alone(*with_mtp, random_tokens(6, 1)), architecture);
+    Draft broken = Draft::read(with_mtp.path());
+    broken.erase("blk.3.nextn.eh_proj.weight");
+    expect_contains(error_of(Errc::unsupported_model, [&] { OpenModel model(broken); }),
+                    "'blk.3.nextn.eh_proj.weight' is missing");
+  }
+}
+
+// The model says so, and no memory is planned for it.
+TEST(FileVariants, AVisionPartIsLeftAside) {
+  const Draft plain = tiny_draft("qwen35moe", "Q8_0");
+  Draft seeing = plain;
+  seeing.add("v.blk.0.attn_qkv.weight", Type::f32, {64, 192})
+      .set(Type::f32, std::vector<float>(64 * 192, 0.1f));
+  seeing.add("mm.0.weight", Type::f32, {64, 64}).set(Type::f32, std::vector<float>(4096, 0.1f));
+  expect_same_bits(logits_of(plain), logits_of(seeing), "with a vision part");
+  const OpenModel model(seeing), without(plain);
+  EXPECT_EQ((*model).ignored(),
+            "the file's vision part is ignored (2 tensors, 64.0 KiB): sluice reads text alone");
+  EXPECT_EQ((*without).ignored(), "");
+  EXPECT_EQ(model.shape().output_bytes, without.shape().output_bytes);
+  EXPECT_EQ(sluice::Model::load(model.path(), {.n_threads = 1}).info().ignored, (*model).ignored());
+  Draft blind = tiny_draft("qwen3next", "Q8_0");
+  blind.add("v.patch_embd.weight", Type::f32, {64}).set(Type::f32, std::vector<float>(64, 0.1f));
+  expect_contains(error_of(Errc::unsupported_model, [&] { OpenModel refused(blind); }),
+                  "'v.patch_embd.weight' is not known for architecture 'qwen3next'");
 }
 
 TEST(FileVariants, AMissingOutputIsTheEmbedding) {
@@ -102,7 +221,7 @@ TEST(FileVariants, TheOrderOfTensorsAndTheAlignmentDoNotMatter) {
 
 // Biases that most files lack: zeros change nothing, others do, each in its own place.
 TEST(FileVariants, OptionalBiasesAreAdded) {
-  for (const char* architecture : model::test::kArchitectures) {
+  for (const char* architecture : model::test::kAttending) {
     for (const auto& [name, n] : {std::pair("attn_q.bias", 128), {"attn_output.bias", 64}}) {
       Draft draft = tiny_draft(architecture, "F32");
       const std::string full = cat("blk.1.", name);

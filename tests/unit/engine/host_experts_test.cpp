@@ -63,16 +63,16 @@ TEST(HostExperts, OneCopyBringsAnExpertThatStandsInASlot) {
 TEST(HostExperts, ARuntimeMakesAThirdOfTheCopies) {
   const auto count = [](Weights weights) {
     const OpenModel model("qwen3moe", "Q8_0", weights);
-    policy::RoutingProfile profile(2, 10);  // so that all of them are loaded first
+    policy::RoutingProfile profile(2, 10);  // so that nine of ten are loaded first
     profile.add_run(std::vector<uint32_t>(20, 50), 100);
     std::atomic<int64_t> n_copies = 0;
-    Place place{.share = 1.0, .profile = &profile};
+    Place place{.share = 0.9, .profile = &profile};
     place.device.before_copy = [&](int64_t) { ++n_copies; };
     const Placed placed(model, place);
-    EXPECT_EQ(placed.runtime.stats().n_copies, 20);
+    EXPECT_EQ(placed.runtime.stats().n_copies, 18);
     return n_copies.load();
   };
-  EXPECT_EQ(count(Weights::mapped) - count(Weights::woven), 2 * 20);
+  EXPECT_EQ(count(Weights::mapped) - count(Weights::woven), 2 * 18);
 }
 
 TEST(HostExperts, TheDeviceReadsOnlyWhatStandsInSlots) {

@@ -25,6 +25,7 @@ struct CacheTest : testing::Test {
     config.n_layers = 3;
     config.n_kv_heads = 2;
     config.head_dim = 64;
+    config.memory.assign(3, {.n_kv_heads = 2});
   }
 
   ThreadPool pool{1};

@@ -21,6 +21,7 @@ model::Config config_of(int n_layers) {
   config.n_layers = n_layers;
   config.n_kv_heads = 2;
   config.head_dim = 1;  // so that a position of a head is one float
+  config.memory.assign(static_cast<size_t>(n_layers), {.n_kv_heads = 2});
   return config;
 }
 
@@ -50,7 +51,7 @@ class Forked {
     std::map<int32_t, int> n_holders, n_writers;
     for (const int32_t id : table()) ++n_holders[id];
     int n = 0;
-    for (const auto& [sequence, begin, end] : writes) {
+    for (const auto& [sequence, begin, end, is_decode] : writes) {
       for (int64_t i = begin / kPageTokens; i * kPageTokens < end; ++i) {
         const int32_t id = page(static_cast<size_t>(sequence.value), i);
         id < 0 ? ++n : ++n_writers[id];
@@ -287,7 +288,7 @@ TEST(KvFork, RefusesWithWhatIsMissingAndWhatToDo) {
 TEST(KvFork, AStepThatIsRefusedInTheMiddleLeavesLengthsAndPages) {
   Forked large(2, 40, 0), small(2, 40, 3);
   KvCache* const caches[] = {&large.cache, &small.cache};
-  StepRows rows(2, {});
+  StepRows rows(2, 64, {});
   rows.append(std::vector<StepRow>(6, StepRow{1, SequenceId(0)}), caches);
   const auto tables = std::pair(large.table(), small.table());
   std::vector<StepRow> mixed(2, StepRow{1, SequenceId(0)});

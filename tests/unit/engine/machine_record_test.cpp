@@ -35,7 +35,8 @@ MachineRecord some_record() {
                       .copy_interference = 0.0,
                       .cpu_gops = 120.0,
                       .cpu_kv_gbps = 3.5,
-                      .cpu_kv_prompt_gbps = 44.0}},
+                      .cpu_kv_prompt_gbps = 44.0,
+                      .graphs_mib = 12.5}},
                     {"CPU", 2, unmeasured_rates()}};
   record.models = {{model_key("Qwen3  30B A3B\n(mine)", 18'632'000'000), 2, cpu_rates(8.5)}};
   record.trials = {{model_key("Qwen3", 18) + "; context 64", "cache", 31.25},
@@ -84,7 +85,7 @@ TEST(MachineRecord, IsTextThatPeopleCanRead) {
                 "\ndevice 16 Some GPU, 8 GiB\nlink_gbps 25.1\ncpu_gbps 0.3333333333333333\n"
                 "gpu_gbps 800\nhandshake_us 17.5\nexperts_us 5.5\nlaunch_us 0\n"
                 "readback_us 9.25\nsampling_us 3\ncopy_interference 0\ncpu_gops 120\n"
-                "cpu_kv_gbps 3.5\ncpu_kv_prompt_gbps 44\ndevice 2 CPU\n"
+                "cpu_kv_gbps 3.5\ncpu_kv_prompt_gbps 44\ngraphs_mib 12.5\ndevice 2 CPU\n"
                 "model 2 Qwen3  30B A3B (mine), 18632000000 bytes\ncpu_gbps 8.5\n"
                 "trial 31.25 cache Qwen3, 18 bytes; context 64\ntrial 0.001 cpu , 5 bytes\nend\n"));
 }

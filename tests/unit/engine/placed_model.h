@@ -1,4 +1,4 @@
-// A tiny model on the RAM device, placed as a test says, and its logits.
+// A tiny model on a device, mostly the RAM device, placed as a test says, and its logits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,6 +29,7 @@ struct Place {
   const policy::RoutingProfile* profile = nullptr;
   RouteOverride reroute = {};
   bool logs = true;
+  bool weaves = false;
 };
 
 // Copies that are always in time, on a link that is always idle.
@@ -43,9 +44,14 @@ inline StagingOptions eager_staging() {
 
 inline policy::CacheOptions cache_options(const policy::ModelShape& shape, const Place& place) {
   policy::CacheOptions options{.policy = place.policy, .n_experts = 0, .layers = {}};
+  double n_before = 0.5;  // networks of a dense model's layers so far, to be rounded
   for (const policy::LayerShape& layer : shape.layers) {
     options.n_experts = layer.n_experts;
-    const auto n_slots = static_cast<int>(std::lround(place.share * layer.n_experts));
+    const double n_with = n_before + place.share;
+    const auto n_slots = shape.is_dense
+                             ? static_cast<int>(n_with) - static_cast<int>(n_before)
+                             : static_cast<int>(std::lround(place.share * layer.n_experts));
+    n_before = n_with;
     options.layers.push_back({layer.expert_bytes, n_slots, false});
   }
   for (int i = 0; i < place.n_host_layers; ++i) {
@@ -76,15 +82,15 @@ inline ExpertRuntimeOptions options_for(const policy::ModelShape& shape, const P
   o.profile = place.profile;
   o.reroute = place.reroute;
   o.logs = place.logs;
+  o.weaves = place.weaves;
   return o;
 }
 
 inline std::vector<TokenId> text(size_t n = 40) { return random_tokens(n, 5); }
 
-struct Placed {
-  Placed(const OpenModel& m, const Place& place)
+struct PlacedOn {
+  PlacedOn(const OpenModel& m, backend::Device& device, const Place& place)
       : shape(m.shape()),
-        device(place.device),
         experts(*m, device),
         host_threads(place.n_host_threads),
         runtime(experts, shape, device, host_threads, options_for(shape, place)) {}
@@ -108,10 +114,33 @@ struct Placed {
   }
 
   policy::ModelShape shape;
-  backend::RamDevice device;
   RegisteredExperts experts;
   ThreadPool host_threads;
   ExpertRuntime runtime;
+};
+
+// Takes experts out of the table and puts them back at random. round: where the last one ended.
+inline void shuffle_residency(ExpertRuntime& runtime, const model::Model& model, uint64_t& round) {
+  runtime.copies().finish();
+  ExpertSlots& slots = runtime.slots();
+  const policy::ExpertCache& cache = runtime.cache();
+  for (int layer = 0; layer < model.config().n_layers; ++layer) {
+    for (int e = 0; e < model.config().n_experts; ++e) {
+      const policy::ExpertKey key{LayerId(layer), ExpertId(e)};
+      const bool stays = random_bits(++round, 3) % 2 == 0;
+      slots.publish(key, stays && cache.resident(key.layer, key.expert)
+                             ? slots.slot(cache.pool(key.layer), cache.slot(key.layer, key.expert))
+                             : nullptr);
+    }
+  }
+}
+
+struct OwnRamDevice {
+  backend::RamDevice device;
+};
+struct Placed : OwnRamDevice, PlacedOn {
+  Placed(const OpenModel& m, const Place& place)
+      : OwnRamDevice{backend::RamDevice(place.device)}, PlacedOn(m, device, place) {}
 };
 
 }  // namespace sluice::engine::test

@@ -81,11 +81,12 @@ TEST_P(StepperTest, SeveralSequencesInOneStepEqualEachAlone) {
   while (done != std::vector<size_t>{5, 23, 12}) {
     std::vector<StepRow> rows;
     std::vector<Logits*> outs;
-    for (uint64_t n = 1 + random_bits(7, draw) % 8; n > 0; --n) {
-      const size_t s = random_bits(8, draw++) % 3;
-      if (done[s] == texts[s].size()) continue;
-      rows.push_back({texts[s][done[s]++], SequenceId(static_cast<int32_t>(s)), true});
-      outs.push_back(&got[s]);
+    const size_t first = random_bits(7, draw) % 3;
+    for (size_t s : {first, (first + 1) % 3, (first + 2) % 3}) {
+      for (uint64_t n = random_bits(8, draw++) % 4; n > 0 && done[s] < texts[s].size(); --n) {
+        rows.push_back({texts[s][done[s]++], SequenceId(static_cast<int32_t>(s)), true});
+        outs.push_back(&got[s]);
+      }
     }
     if (!rows.empty()) runner.step(rows, outs);
   }
@@ -183,9 +184,9 @@ TEST(StepperFaults, AStepThatThrowsTakesBackItsRows) {
   for (int s = 0; s < 3; ++s) {
     runner.append(std::span(tokens).first(static_cast<size_t>(s + 2)), 8, SequenceId(s));
   }
-  const std::vector<StepRow> rows = {{1, SequenceId(0), false},
+  const std::vector<StepRow> rows = {{1, SequenceId(2), true},
                                      {2, SequenceId(2), true},
-                                     {3, SequenceId(2), true},
+                                     {3, SequenceId(0), false},
                                      {4, SequenceId(0), false}};
   const auto refuse = [](int64_t, std::span<const float>) { throw std::runtime_error("no"); };
   for (int i = 0; i < 20; ++i) {  // more often than there are pages
@@ -198,6 +199,14 @@ TEST(StepperFaults, AStepThatThrowsTakesBackItsRows) {
                      runner.append(std::span(tokens).subspan(held), 5, SequenceId(s)),
                      "sequence " + std::to_string(s));
   }
+}
+
+TEST(StepperDeathTest, StopsAtRowsOfASequenceThatStandApart) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  Runner runner(*model, {.n_threads = 1, .kv = {.n_sequences = 2, .n_ctx = 16, .page_tokens = 4}});
+  const std::vector<StepRow> rows = {
+      {1, SequenceId(0), true}, {2, SequenceId(1), true}, {3, SequenceId(0), true}};
+  EXPECT_DEATH(runner.stepper().step(rows, Phase::prefill, {}), "is_first");
 }
 
 TEST(StepperDeathTest, StopsAtAStepOfNothingOrTooMuch) {

@@ -131,11 +131,14 @@ TEST(WovenWeights, CountWhatTheyCopyWithAllGaps) {
     model::Model model(file);
     const auto n_experts = static_cast<uint64_t>(options.config.n_experts);
     uint64_t expected = 0;
-    std::vector<uint64_t> layers(2, 0);
+    std::vector<uint64_t> layers(static_cast<size_t>(options.config.n_layers), 0);
     for (const gguf::Tensor& t : file.tensors()) {
       const bool is_looked_up = t.name == "token_embd.weight";
       const bool is_quantised = !quant::is_float(static_cast<quant::Type>(t.type->id));
-      if (t.name.find("_exps.") != std::string::npos) {
+      const bool is_network = options.config.is_dense &&
+                              t.name.find(".ffn_") != std::string::npos &&
+                              t.name.find("norm") == std::string::npos;
+      if (is_network || t.name.find("_exps.") != std::string::npos) {
         layers.at(static_cast<size_t>(t.name[4] - '0')) += (t.n_bytes / n_experts + 15) / 16 * 16;
       } else if (!is_looked_up && is_quantised && t.shape[1] % 8 == 0) {
         expected = (expected + 63) / 64 * 64 + t.n_bytes;

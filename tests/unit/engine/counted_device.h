@@ -1,8 +1,10 @@
-// A device that counts what is asked of its streams, and is otherwise the one it was given.
+// A device that counts what is asked of its streams, may refuse to record it, and is otherwise the
+// one it was given.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/device_ops.h"
+#include "base/error.h"
 
 namespace sluice::engine::test {
 
@@ -25,7 +27,7 @@ class CountedDevice final : public backend::Device {
     return inner_->register_host(bytes);
   }
   std::unique_ptr<backend::Stream> make_stream(std::string name) override {
-    return std::make_unique<CountedStream>(inner_->make_stream(std::move(name)), counts);
+    return std::make_unique<CountedStream>(inner_->make_stream(std::move(name)), *this);
   }
   std::unique_ptr<backend::Event> make_event() override { return inner_->make_event(); }
   std::unique_ptr<backend::DeviceOps> make_ops(backend::Stream& stream,
@@ -41,16 +43,18 @@ class CountedDevice final : public backend::Device {
   }
 
   Counts counts;
+  bool refuses_recordings = false;  // a copy that is recorded throws Errc::device
 
  private:
   class CountedStream final : public backend::Stream {
    public:
-    CountedStream(std::unique_ptr<backend::Stream> inner, Counts& counts)
-        : inner_(std::move(inner)), counts_(counts) {}
+    CountedStream(std::unique_ptr<backend::Stream> inner, CountedDevice& device)
+        : inner_(std::move(inner)), device_(device), counts_(device.counts) {}
     backend::Stream& inner() { return *inner_; }
 
     void copy(std::byte* to, const std::byte* from, uint64_t n_bytes) override {
       ++counts_.n_others;
+      if (is_recording_ && device_.refuses_recordings) throw Error(Errc::device, "not recorded");
       inner_->copy(to, from, n_bytes);
     }
     void fill(std::byte* to, std::byte value, uint64_t n_bytes) override {
@@ -75,8 +79,14 @@ class CountedDevice final : public backend::Device {
     }
     void record(backend::Event& event) override { inner_->record(event); }
     void wait(const backend::Event& event) override { inner_->wait(event); }
-    void begin_recording() override { inner_->begin_recording(); }
-    std::unique_ptr<backend::Recording> end_recording() override { return inner_->end_recording(); }
+    void begin_recording() override {
+      is_recording_ = true;
+      inner_->begin_recording();
+    }
+    std::unique_ptr<backend::Recording> end_recording() override {
+      is_recording_ = false;
+      return inner_->end_recording();
+    }
     void replay(const backend::Recording& recording) override {
       ++counts_.n_replays;
       inner_->replay(recording);
@@ -89,7 +99,9 @@ class CountedDevice final : public backend::Device {
 
    private:
     std::unique_ptr<backend::Stream> inner_;
+    CountedDevice& device_;
     Counts& counts_;
+    bool is_recording_ = false;
   };
 
   std::unique_ptr<backend::Device> inner_;
