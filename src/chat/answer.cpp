@@ -7,8 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "text/stop_strings.h"
-#include "text/utf8_stream.h"
+#include "chat/text_pipe.h"
 
 namespace sluice::chat {
 namespace {
@@ -17,30 +16,6 @@ namespace {
 double seconds_of(const Session& session) {
   return session.stats().prefill_seconds + session.stats().decode_seconds;
 }
-
-// Bytes of tokens -> characters -> without stop strings -> thinking and answer apart.
-class TextPipe {
- public:
-  TextPipe(const AnswerOptions& options, text::ThinkingSplitter::Sink sink)
-      : stops_(options.stops), splitter_(options.start, std::move(sink)) {}
-
-  // Whether to go on.
-  bool push(std::string_view bytes) {
-    splitter_.push(stops_.push(utf8_.push(bytes)));
-    return !stops_.hit();
-  }
-  void finish() {
-    splitter_.push(stops_.push(utf8_.flush()));
-    splitter_.push(stops_.finish());
-    splitter_.finish();
-  }
-  bool stopped() const { return stops_.hit(); }
-
- private:
-  text::Utf8Stream utf8_;
-  text::StopStrings stops_;
-  text::ThinkingSplitter splitter_;
-};
 
 bool is_interrupted(const Listener& listener) {
   return listener.interrupted && listener.interrupted();
@@ -51,7 +26,7 @@ bool is_interrupted(const Listener& listener) {
 Answer make_answer(const Responder& with, const HeldPrompt& prompt, const AnswerOptions& options,
                    const Listener& listener) {
   Answer answer;
-  TextPipe pipe(options, [&](bool is_thinking, std::string_view text) {
+  TextPipe pipe(options.stops, options.start, [&](bool is_thinking, std::string_view text) {
     (is_thinking ? answer.thinking : answer.text) += text;
     listener.on_text(is_thinking, text);
   });
@@ -59,10 +34,21 @@ Answer make_answer(const Responder& with, const HeldPrompt& prompt, const Answer
   double first = start;
 
   // Prefill: what the session does not hold yet, chunk by chunk.
-  const std::span<const TokenId> fresh = prompt.tokens.subspan(prompt.n_held);
+  std::span<const TokenId> fresh = prompt.tokens.subspan(prompt.n_held);
   answer.n_prompt = fresh.size();
   GenerateOptions generate;
   generate.prompt = {.progress = listener.on_progress, .should_stop = listener.interrupted};
+  generate.prompt.keep_at = with.model.ends_of_messages(prompt.tokens, prompt.n_held);
+
+  if (listener.on_read && prompt.tokens.size() > 1) {
+    if (!with.session.append(fresh.first(fresh.size() - 1), {}, generate.prompt)) {
+      answer.stop_reason = describe(StopReason::callback);
+      return answer;
+    }
+    listener.on_read(prompt.tokens, prompt.n_held);
+    fresh = fresh.last(1);
+    generate.prompt.progress = {};
+  }
 
   // Decode: token after token, each chosen by the logits of the one before.
   generate.n_tokens = options.n_tokens < 0 ? std::numeric_limits<int>::max() : options.n_tokens;
@@ -98,7 +84,12 @@ const char* describe(StopReason reason) {
     case StopReason::context_full:
       return "context_full";
     case StopReason::callback:
+    case StopReason::cancelled:
       return "interrupt";
+    case StopReason::deadline:
+      return "deadline";
+    case StopReason::failed:
+      return "failed";
   }
   return "unknown";
 }

@@ -39,6 +39,8 @@ struct Listener {
   std::function<bool()> interrupted =
       {};  // asked before each chunk of the prompt and after every token
   std::function<void(int n_done, int n_total)> on_progress = {};  // tokens of the prompt
+  // When the session holds all of the prompt but its last token, of which n_held were there before.
+  std::function<void(std::span<const TokenId> prompt, size_t n_held)> on_read = {};
 };
 
 // What an answer is made with; all of it outlives the call.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sampler/sampler.h"
@@ -22,6 +23,9 @@ class Chooser {
   // seed of its own, or asking again would give the same.
   void begin(std::span<const TokenId> text_so_far);
   TokenId choose(std::span<const float> logits);
+  // How the next answer is chosen; all that sampler::resolve() sets must be set.
+  const sampler::SamplerOptions& options() const { return options_; }
+  void set_options(sampler::SamplerOptions options) { options_ = std::move(options); }
   // Whether that is always the best one.
   bool takes_best() const { return !matcher_ && sampler_.takes_best(); }
 

@@ -37,6 +37,16 @@ void Conversation::drop_answer() {
   if (!turns_.empty() && !ends_with_user()) turns_.erase(turns_.end() - 1);
 }
 
+std::optional<std::string> Conversation::drop_exchange() {
+  for (size_t i = turns_.size(); i-- > 0;) {
+    if (turns_[i].at("role") != "user") continue;
+    const std::string text = turns_[i].at("content");
+    turns_.erase(turns_.begin() + static_cast<std::ptrdiff_t>(i), turns_.end());
+    return text;
+  }
+  return std::nullopt;
+}
+
 Json Conversation::messages() const {
   Json all = Json::array();
   if (!system_.empty()) all.push_back(make_message("system", system_));

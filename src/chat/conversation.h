@@ -22,6 +22,8 @@ class Conversation {
   void add_answer(const std::string& text, const std::string& thinking);
   bool ends_with_user() const;
   void drop_answer();  // the last message, where it is one
+  // The user's last message and what follows it; returns its text, or nothing where there is none.
+  std::optional<std::string> drop_exchange();
   void clear() { turns_ = Json::array(); }
 
   // As chat templates want them.

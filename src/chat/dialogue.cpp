@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "text/thinking.h"
 #include "text/utf8.h"
 
 namespace sluice::chat {
@@ -35,32 +34,54 @@ Answer Dialogue::complete(const std::string& text, const Listener& listener) {
   return answer({.text = text, .is_marked = false}, options_.answer, listener);
 }
 
-Answer Dialogue::answer_to(Conversation asked, const Listener& listener) {
-  text::ChatInput input;
-  input.messages = asked.messages();
-  input.enable_thinking = options_.enable_thinking;
-  Prompt prompt = with_.model.render(std::move(input), options_.messages);
-  AnswerOptions options = options_.answer;
-  if (text::ends_inside_thinking(prompt.text)) {
-    // Some templates open the thinking whatever they are told.
-    if (options_.enable_thinking == false) {
-      prompt.text += text::kNoThoughts;
-    } else {
-      options.start = text::ThinkingSplitter::State::thinking;
+// The prompt for the conversation, without the oldest turns where it is too long. What was left out
+// once stays so, as the session then holds most of the next prompt.
+OpenedPrompt Dialogue::open(const Conversation& asked) {
+  constexpr size_t kRoomTokens = 256;  // for an answer
+  const Json all = asked.messages();
+  const size_t first = !all.empty() && all[0].at("role") == "system" ? 1 : 0;
+  const size_t last = all.size() - 1;  // the message to be answered
+  const auto n_ctx = static_cast<size_t>(with_.session.n_ctx());
+  size_t most = n_ctx - std::min(kRoomTokens, n_ctx / 4);
+  size_t from = options_.leaves_out_oldest ? std::min(first + n_left_out_, last) : first;
+  for (;;) {
+    text::ChatInput input;
+    input.enable_thinking = options_.enable_thinking;
+    input.variables = options_.variables;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (i < first || i >= from) input.messages.push_back(all[i]);
     }
+    OpenedPrompt opened =
+        open_prompt(with_.model, std::move(input), options_.messages, options_.answer.start);
+    const bool may_drop = options_.leaves_out_oldest && from < last;
+    if (!may_drop || with_.model.encode_prompt(opened.prompt).size() <= most) {
+      n_left_out_ = from - first;
+      return opened;
+    }
+    most = n_ctx / 2;
+    do ++from;
+    while (from < last && all[from].at("role") != "user");
   }
-  Answer result = answer(prompt, options, listener);
+}
+
+Answer Dialogue::answer_to(Conversation asked, const Listener& listener) {
+  const OpenedPrompt opened = open(asked);
+  AnswerOptions options = options_.answer;
+  options.start = opened.start;
+  Answer result = answer(opened.prompt, options, listener);
   if (result.tokens.empty() && result.was_interrupted()) return result;
   asked.add_answer(result.text, result.thinking);
   conversation_ = std::move(asked);
   return result;
 }
 
-// Cuts the session's text back to what the prompt shares with it; returns how many tokens that is.
+// Cuts the session's text back to what the prompt shares with it, or to a point before that to
+// which the session can go back at no cost; returns how many tokens that is.
 size_t Dialogue::keep_common(const std::vector<TokenId>& prompt) {
   const auto differ = std::ranges::mismatch(held_, prompt);
   auto n_held = static_cast<size_t>(differ.in1 - held_.begin());
   if (n_held == prompt.size()) --n_held;  // one must be computed to know what follows
+  n_held = static_cast<size_t>(with_.session.kept_tokens(static_cast<int>(n_held)));
   held_.resize(n_held);
   with_.session.truncate(static_cast<int>(n_held));
   return n_held;

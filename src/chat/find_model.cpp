@@ -46,24 +46,31 @@ bool is_path(const std::string& name) {
 
 }  // namespace
 
-std::string find_model(const std::string& name, const std::vector<std::string>& folders) {
-  if (is_path(name)) return name;
+std::vector<FoundModel> list_models(const std::vector<std::string>& folders) {
   std::vector<std::string> searched = folders;
   add_shipped(searched);
-  std::vector<std::string> known;
+  std::vector<FoundModel> found;
   for (const std::string& folder : searched) {
     std::error_code error;
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
          entry.increment(error)) {
-      const std::string model = model_of(entry->path().filename().string());
-      if (model == name) return entry->path().string();
-      if (!model.empty()) known.push_back(model);
+      const std::string name = model_of(entry->path().filename().string());
+      if (!name.empty()) found.push_back({name, entry->path().string()});
     }
   }
-  std::ranges::sort(known);
-  known.erase(std::unique(known.begin(), known.end()), known.end());
+  std::ranges::stable_sort(found, {}, &FoundModel::name);  // of one name the first folder's
+  const auto rest = std::ranges::unique(found, {}, &FoundModel::name);
+  found.erase(rest.begin(), rest.end());
+  return found;
+}
+
+std::string find_model(const std::string& name, const std::vector<std::string>& folders) {
+  if (is_path(name)) return name;
   std::string names;
-  for (const std::string& model : known) names += cat(names.empty() ? "" : ", ", model);
+  for (const FoundModel& model : list_models(folders)) {
+    if (model.name == name) return model.path;
+    names += cat(names.empty() ? "" : ", ", model.name);
+  }
   throw Error(Errc::bad_request,
               cat("there is no model '", name,
                   "'; expected a GGUF file, or one of: ", names.empty() ? "(none)" : names));

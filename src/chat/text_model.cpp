@@ -91,6 +91,15 @@ std::vector<TokenId> TextModel::encode_prompt(const Prompt& prompt) const {
   return encode(prompt.text, {.add_special = !has_bos, .parse_special = true, .mark = mark});
 }
 
+std::vector<int> TextModel::ends_of_messages(std::span<const TokenId> prompt,
+                                             size_t n_before) const {
+  std::vector<int> ends;
+  for (size_t i = n_before; i < prompt.size(); ++i) {
+    if (tokenizer_.is_end_of_generation(prompt[i])) ends.push_back(static_cast<int>(i + 1));
+  }
+  return ends;
+}
+
 std::vector<TokenId> TextModel::encode_plain(const std::string& text) const {
   return encode(text, {.add_special = true, .parse_special = false});
 }

@@ -44,6 +44,12 @@ class TextModel {
   // Whether control tokens that people write in messages count as such, or are text.
   enum class Messages { text, control_tokens };
 
+  bool has_template() const { return chat_template_.has_value(); }
+  // Whether the chat template looks at the variable: "tools", "enable_thinking".
+  bool template_mentions(std::string_view variable) const {
+    return chat_template_ && chat_template_->mentions(variable);
+  }
+
   // The prompt for a conversation; the texts of bos and eos and the present time are filled in.
   // Throws Errc::bad_request where the template refuses the conversation.
   Prompt render(text::ChatInput input, Messages messages = Messages::text) const;
@@ -51,6 +57,9 @@ class TextModel {
   // The tokens of a text to be continued: control tokens in it count as such, bos is not added
   // twice, and eos never.
   std::vector<TokenId> encode_prompt(const Prompt& prompt) const;
+  // Where a later prompt may differ from this one, from the n_before-th token on: a message may be
+  // edited, or shown without its thoughts.
+  std::vector<int> ends_of_messages(std::span<const TokenId> prompt, size_t n_before = 0) const;
   // Those of a text to be scored: here control tokens are text like any other.
   std::vector<TokenId> encode_plain(const std::string& text) const;
 
