@@ -1,0 +1,145 @@
+// Many chats at once: tokens per second of 1, 2, 4 and 8 at the same time, in turns within one run,
+// and how long those that decode wait for their next token while a long prompt is read.
+//
+//   cmake --preset release -DSLUICE_BENCH=ON
+//   cmake --build --preset release --target bench_serving
+//   build/release/bench/bench_serving MODEL [rounds] [tokens of each chat] [tokens of the long
+//   prompt]
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/machine_fingerprint.h"
+#include "base/random.h"
+#include "base/wall_clock.h"
+#include "sluice/engine.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kChats = 8;
+constexpr int kChatPrompt = 32;
+
+std::vector<TokenId> tokens_of(int n, int n_vocab, uint64_t seed) {
+  std::vector<TokenId> tokens;
+  for (int i = 0; i < n; ++i) {
+    tokens.push_back(static_cast<TokenId>(random_bits(seed, static_cast<uint64_t>(i)) %
+                                          static_cast<uint64_t>(n_vocab)));
+  }
+  return tokens;
+}
+
+// Texts that go on by chance: a model with random weights repeats itself otherwise, and with it its
+// routing.
+Request chat(const ModelInfo& info, uint64_t seed, int n_tokens) {
+  Request request{.prompt = tokens_of(kChatPrompt, info.n_vocab, seed), .n_tokens = n_tokens};
+  request.choose = [&info, seed, n = uint64_t{1000}](std::span<const float>) mutable {
+    return static_cast<TokenId>(random_bits(seed, n++) % static_cast<uint64_t>(info.n_vocab));
+  };
+  return request;
+}
+
+struct Rate {
+  int64_t n_tokens = 0;
+  double seconds = 0.0;
+};
+
+// Steps that only decode, of all chats, so many at a time.
+Rate run_chats(const Model& model, int n_at_a_time, int n_tokens, uint64_t seed) {
+  Engine engine(model, {.session = {.n_ctx = 1024}, .n_sequences = n_at_a_time});
+  for (uint64_t i = 0; i < kChats; ++i) engine.submit(chat(model.info(), seed + i, n_tokens));
+  engine.drain();
+  const EngineStats stats = engine.stats();
+  return {stats.n_new_tokens - kChats, stats.decode_seconds};
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+void print_rates(const Model& model, int n_rounds, int n_tokens) {
+  std::map<int, std::vector<double>> rates;
+  run_chats(model, kChats, 4, 0);  // to warm up
+  for (int round = 0; round < n_rounds; ++round) {
+    for (const int n : {1, 2, 4, 8}) {
+      const Rate rate = run_chats(model, n, n_tokens, static_cast<uint64_t>(round) * 100 + 1);
+      rates[n].push_back(static_cast<double>(rate.n_tokens) / rate.seconds);
+    }
+  }
+  std::printf("%-16s %10s %8s\n", "chats at a time", "tokens/s", "ratio");
+  for (const auto& [n, all] : rates) {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < all.size(); ++i) ratios.push_back(all[i] / rates[1][i]);
+    std::printf("%-16d %10.2f %7.2fx\n", n, median(all), median(ratios));
+  }
+}
+
+// The longest and the middle wait of three chats between two tokens, with and without a long
+// prompt beside them; and what a whole chunk of that prompt takes where nobody waits.
+void print_waits(const Model& model, int n_long) {
+  Engine engine(model, {.session = {.n_ctx = n_long + 64}, .n_sequences = 4});
+  const double alone = wall_seconds();
+  engine.submit({.prompt = tokens_of(512, model.info().n_vocab, 7), .n_tokens = 0, .on_end = {}});
+  while (engine.stats().n_finished < 1) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const double chunk_seconds = wall_seconds() - alone;
+  bool is_reading = false;  // of the engine's thread, as all below
+  std::vector<double> waits, waits_reading;
+  for (uint64_t i = 0; i < 3; ++i) {
+    Request request = chat(model.info(), 500 + i, -1);
+    request.on_token = [&, last = 0.0](TokenId) mutable {
+      const double now = wall_seconds();
+      if (last > 0.0) (is_reading ? waits_reading : waits).push_back(now - last);
+      last = now;
+      return !(waits_reading.size() > 8 && !is_reading);
+    };
+    engine.submit(std::move(request));
+  }
+  while (engine.stats().n_new_tokens < 30) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  Request reading{.prompt = tokens_of(n_long, model.info().n_vocab, 9), .n_tokens = 1};
+  reading.on_prompt = [&](int n_done, int n_total) { is_reading = n_done < n_total; };
+  std::promise<RequestEnd> read;
+  reading.on_end = [&](const RequestEnd& end) { read.set_value(end); };
+  engine.submit(std::move(reading));
+  const RequestEnd end = read.get_future().get();
+  engine.drain();
+  std::printf("a prompt of %d tokens beside three chats: read at %.1f tokens/s\n", n_long,
+              n_long / end.prompt_seconds);
+  std::printf("their wait for a token: %.3f s in the middle, %.3f s at most; without it %.3f s\n",
+              median(waits_reading), *std::ranges::max_element(waits_reading), median(waits));
+  std::printf("a chunk of 512 tokens alone: %.3f s; the longest wait is %.2f of it\n",
+              chunk_seconds, *std::ranges::max_element(waits_reading) / chunk_seconds);
+}
+
+int run(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "bench_serving MODEL [rounds] [tokens of each chat] [long prompt]\n");
+    return 2;
+  }
+  const auto number = [&](int i, int usual) { return i < argc ? std::atoi(argv[i]) : usual; };
+  const Model model = Model::load(argv[1]);
+  std::printf("%s\n", machine_fingerprint("").c_str());
+  print_rates(model, number(2, 3), number(3, 32));
+  if (number(4, 4000) > 0) print_waits(model, number(4, 4000));
+  return 0;
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  try {
+    return sluice::run(argc, argv);
+  } catch (const sluice::Error& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return 1;
+  }
+}
