@@ -16,14 +16,23 @@ std::shared_ptr<Flags> flags_for(CLI::App& command, void (*run)(const Flags&)) {
 }
 
 void add_bench(CLI::App& app);
+void add_completions(CLI::App& app);
+void add_help(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_list(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_perplexity(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_run(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_simulate(CLI::App& app);
 void add_synth(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_quantize(CLI::App& app);
+
+void add_version(CLI::App& app);
+
+// All of the above, in the order of the help.
+void add_commands(CLI::App& app);
 
 }  // namespace sluice::cli

@@ -1,30 +1,23 @@
 // sluice: the program. Reads flags, runs one command, and turns every failure into one line on
 // standard error and an exit code: 1 for what went wrong, 2 for flags that make no sense.
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/translate.h"
+#include "cli/help/help_formatter.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/standard_output.h"
 #include "cli/terminal/terminal_text.h"
 
 namespace {
-
-// Flags users know from llama.cpp that have one dash and several letters, which the parser cannot.
-constexpr std::array<std::array<std::string_view, 2>, 5> kSpellings = {{
-    {"-ctk", "--cache-type-k"},
-    {"-ctv", "--cache-type-v"},
-    {"-ngl", "--n-gpu-layers"},
-    {"-np", "--parallel"},
-    {"-ub", "--prefill-chunk"},
-}};
 
 // In the same words in README.md and docs/placement.md; tests/docs_test.py compares them.
 constexpr const char* kPromises = R"(
@@ -40,48 +33,39 @@ expert in VRAM, some, all, moved in mid-run, prefetched or not. Three promises, 
    (-ngl) between CPU and GPU changes bits; on the RAM device it does not.
 )";
 
-std::vector<std::string> arguments(int argc, char** argv) {
-  std::vector<std::string> args;
-  for (int i = argc - 1; i > 0; --i) {  // the parser takes them in reverse
-    std::string_view arg = argv[i];
-    for (const auto& [known, spelled] : kSpellings) {
-      if (arg == known) arg = spelled;
-    }
-    args.emplace_back(arg);
-  }
-  return args;
-}
-
-// The parser's own text, but for an unknown command: there it only misses a known one.
-std::string problem(const CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<std::string> unknown = app.remaining();
-  if (!app.get_subcommands().empty() || unknown.empty()) return error.what();
-  return sluice::cat("'", unknown.front(), "' is no command");
+int refuse(const std::string& text, const std::string& where) {
+  std::fprintf(stderr, "sluice: %s%s\n", sluice::cli::one_line(text).c_str(), where.c_str());
+  return 2;
 }
 
 int run(int argc, char** argv) {
   CLI::App app("Mixture-of-Experts language models larger than the GPU's memory");
   app.name("sluice");
+  app.formatter(std::make_shared<sluice::cli::HelpFormatter>());
   app.require_subcommand(1);
   app.footer(kPromises);
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
-  sluice::cli::add_run(app);
-  sluice::cli::add_plan(app);
-  sluice::cli::add_simulate(app);
-  sluice::cli::add_bench(app);
-  sluice::cli::add_inspect(app);
-  sluice::cli::add_logits(app);
-  sluice::cli::add_tokenize(app);
-  sluice::cli::add_perplexity(app);
-  sluice::cli::add_synth(app);
-  sluice::cli::add_quantize(app);
+  sluice::cli::add_commands(app);
+  const std::vector<std::string> typed(argv + 1, argv + argc);
+  const std::string where = sluice::cli::where_to_read_on(app, typed);
   try {
-    app.parse(arguments(argc, argv));
+    sluice::cli::CommandLine line = sluice::cli::read_command_line(app, typed);
+    for (const std::string& note : line.notes) sluice::cli::print_note(note);
+    std::ranges::reverse(line.args);  // as the parser takes them
+    app.parse(line.args);
+  } catch (const sluice::cli::FlagRefused& refused) {
+    return refuse(refused.what(), where);
+  } catch (const CLI::RuntimeError& ended) {
+    return ended.get_exit_code();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "sluice: %s; see sluice --help\n",
-                 sluice::cli::one_line(problem(app, error)).c_str());
-    return 2;
+    return refuse(sluice::cli::describe_problem(app, error), where);
+  } catch (const std::bad_alloc&) {
+    const auto running = app.get_subcommands();
+    const bool has_context = !running.empty() && running[0]->get_option_no_throw("--ctx-size");
+    std::fprintf(stderr, "sluice: error: out of memory; use a smaller %smodel\n",
+                 has_context ? "context (-c) or " : "");
+    return 1;
   }
   return 0;
 }
@@ -94,8 +78,6 @@ int main(int argc, char** argv) {
     const int code = run(argc, argv);
     sluice::cli::require_output();  // what was printed may have gone into a buffer only
     return code;
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "sluice: error: out of memory; use a smaller context (-c) or model\n");
   } catch (const std::exception& error) {
     sluice::cli::print_error(error.what());
   }

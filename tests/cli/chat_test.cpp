@@ -20,11 +20,11 @@ using nlohmann::json;
 class Chat : public testing::Test {
  protected:
   Outcome chat(const std::string& input, const Args& flags = {}) const {
-    return run_sluice_on(input, Args{"run", "-m", scripted} + flags);
+    return run_sluice_on(input, Args{"run", "-m", scripted, "--lines"} + flags);
   }
   // A conversation as the program keeps it, at the end of this input.
   json conversation_after(const std::string& input, const Args& flags = {}) const {
-    EXPECT_TRUE(succeeded(chat(input + "\n/save " + dir / "after.json", flags)));
+    chat(input + "\n/save " + dir / "after.json", flags);
     return json::parse(read_file(dir / "after.json"));
   }
   static json message(const std::string& role, const std::string& text) {
@@ -92,10 +92,11 @@ TEST_F(Chat, ComputesOnlyWhatIsNew) {
 TEST_F(Chat, GivesTheAnswersThatWouldBeGivenAfresh) {
   // What the session has kept must not show: each answer is the one for the whole conversation.
   const Args greedy = {"run", "-m", base, "-n", "12", "--temp", "0"};
+  const Args lines = greedy + Args{"--lines"};
   const std::string first = json::parse(output_of(greedy + Args{"-p", "one", "--json"})).at("text");
   write_file(dir / "first.json", json{message("user", "one"), message("assistant", first)}.dump());
-  const Outcome kept = run_sluice_on("one\ntwo\n", greedy);
-  const Outcome fresh = run_sluice_on("/load " + dir / "first.json" + "\ntwo\n", greedy);
+  const Outcome kept = run_sluice_on("one\ntwo\n", lines);
+  const Outcome fresh = run_sluice_on("/load " + dir / "first.json" + "\ntwo\n", lines);
   ASSERT_TRUE(succeeded(fresh));
   EXPECT_EQ(kept.out, output_of(greedy + Args{"-p", "one"}) +
                           fresh.out.substr(std::string("2 messages loaded\n").size()));
@@ -103,7 +104,7 @@ TEST_F(Chat, GivesTheAnswersThatWouldBeGivenAfresh) {
 }
 
 TEST_F(Chat, RegeneratesAnotherAnswerToTheSameMessage) {
-  const Args flags = {"run", "-m", base, "-n", "12", "--seed", "1", "--ignore-eos"};
+  const Args flags = {"run", "-m", base, "-n", "12", "--seed", "1", "--ignore-eos", "--lines"};
   const std::string save = "/save " + dir / "c.json" + "\n";
   ASSERT_TRUE(succeeded(run_sluice_on("one\ntwo\n" + save, flags)));
   const json before = json::parse(read_file(dir / "c.json"));
@@ -138,7 +139,8 @@ TEST_F(Chat, TellsWhatItDid) {
   const Outcome outcome = chat("/stats\nhello\n/stats\n");
   EXPECT_EQ(outcome.out.find("context: 0 of 4096 tokens, KV cache "), 0u) << outcome.out;
   EXPECT_TRUE(std::regex_search(
-      outcome.out, std::regex("Hi\n23 prompt tokens, [0-9.]+ s to the first token, 2 tokens at "
+      outcome.out, std::regex("Hi\nconversation: 2 messages; 1 answers of 2 tokens in [0-9.]+ s\n"
+                              "23 prompt tokens, [0-9.]+ s to the first token, 2 tokens at "
                               "[0-9.]+ tokens/s \\(end_of_text\\)\ncontext: 25 of 4096 tokens")))
       << outcome.out;
 }
@@ -156,7 +158,7 @@ TEST_F(Chat, HelpsAndQuits) {
 
 TEST_F(Chat, SurvivesWhatItCannotDo) {
   const Outcome outcome = chat("/what\n/save\n/load\nh\xe4\n/system \xff\nhello\n/x\x1b[31m\n");
-  EXPECT_TRUE(succeeded(outcome));
+  EXPECT_EQ(outcome.exit_code, 1) << outcome;  // as something failed
   EXPECT_EQ(outcome.out, "Hi\n");
   for (const char* part :
        {"error: '/what' is no command; /help lists them\n", "error: /save needs the name of a file",
@@ -170,10 +172,93 @@ TEST_F(Chat, SurvivesWhatItCannotDo) {
 TEST_F(Chat, RefusesAMessageTooLongForTheContextAndGoesOn) {
   const json got = conversation_after(std::string(300, 'x') + "\nhello", {"-c", "64"});
   EXPECT_EQ(got, (json{message("user", "hello"), message("assistant", "Hi")}));
-  const Outcome outcome = chat("hello\nhello\nhello\n/reset\nhello\n", {"-c", "64"});
+  const Outcome outcome = chat("hello\nhello\nhello\n/reset\nhello\n", {"-c", "64", "--no-shift"});
   EXPECT_EQ(outcome.out, "Hi\nHi\nHi\n");
   EXPECT_NE(outcome.err.find("the context holds 64; shorten it, begin anew, or"), std::string::npos)
       << outcome.err;
+}
+
+TEST_F(Chat, LeavesTheOldestMessagesOutWhereTheContextIsFull) {
+  std::string input;
+  for (int i = 0; i < 12; ++i) input += cat("question ", i, "\n");
+  const Args small = {"-c", "128", "--system", "be brief", "--verbose-prompt"};
+  const Outcome outcome = chat(input + "/stats\n/save " + dir / "all.json" + "\n", small);
+  ASSERT_TRUE(succeeded(outcome));
+  EXPECT_EQ(json::parse(read_file(dir / "all.json")).size(), 25u) << "the chat itself is whole";
+  const std::string said = "the context of 128 tokens is full: the oldest ";
+  const size_t first = outcome.err.find(said);
+  ASSERT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(said, first + 1), std::string::npos) << "said once";
+  EXPECT_NE(outcome.out.find("messages are left out of the context"), std::string::npos)
+      << outcome.out;
+  // The last prompt: the system message, then a message of the user.
+  const std::string last = outcome.err.substr(outcome.err.rfind("--- prompt"));
+  EXPECT_NE(last.find("system\nbe brief<|im_end|>\n<|im_start|>user\nquestion "), std::string::npos)
+      << last;
+  EXPECT_EQ(last.find("question 0"), std::string::npos) << last;
+  EXPECT_NE(last.find("question 11"), std::string::npos) << last;
+}
+
+TEST_F(Chat, TakesBackEditsAndRetries) {
+  EXPECT_EQ(conversation_after("one\ntwo\n/undo\nthree"),
+            (json{message("user", "one"), message("assistant", "Hi"), message("user", "three"),
+                  message("assistant", "Hi")}));
+  EXPECT_EQ(conversation_after("one\ntwo\n/edit other"),
+            (json{message("user", "one"), message("assistant", "Hi"), message("user", "other"),
+                  message("assistant", "Hi")}));
+  EXPECT_EQ(conversation_after("one\n/undo"), json::array());
+  EXPECT_EQ(conversation_after("//help me").at(0), message("user", "/help me"));
+  EXPECT_EQ(conversation_after("   \n\t\none").size(), 2u) << "blank lines are not sent";
+  const Outcome nothing = chat("/undo\n/edit x\n/edit\n");
+  EXPECT_EQ(nothing.exit_code, 1);
+  EXPECT_NE(nothing.err.find("there is nothing to take back"), std::string::npos) << nothing;
+  EXPECT_EQ(chat("one\n/retry\n").out, "Hi\nHi\n");
+}
+
+TEST_F(Chat, ConfirmsEveryCommand) {
+  const Outcome outcome = chat(
+      "one\n/undo\n/clear\n/system be brief\n/set temp 0.7\n/set top-k 5\n/think off\n/think "
+      "auto\n");
+  ASSERT_TRUE(succeeded(outcome));
+  for (const char* part : {"(taken back; 0 messages are left)\n", "(a new conversation begins)\n",
+                           "(with this system message)\n", "(temp is 0.7)\n", "(top_k is 5)\n",
+                           "(the model is asked not to think first)\n", "template decides"}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << outcome.err;
+  }
+  EXPECT_EQ(outcome.out, "Hi\n");
+  const Outcome listed = chat("/set temp 0.25\n/set\n");
+  EXPECT_NE(listed.out.find("temp                 0.25\n"), std::string::npos) << listed.out;
+  for (const auto& [line, part] : std::vector<std::pair<std::string, std::string>>{
+           {"/set temp warm", "temp is 'warm'; expected a finite number"},
+           {"/set top_p 3", "top_p is '3'; expected a number from 0 to 1"},
+           {"/set tmep 1", "did you mean temp?"},
+           {"/think maybe", "expected on, off or auto"},
+           {"/udno", "did you mean /undo?"}}) {
+    EXPECT_NE(chat(line + "\n").err.find(part), std::string::npos) << line << chat(line + "\n");
+  }
+}
+
+TEST_F(Chat, SetsHowTokensAreChosen) {
+  const Args flags = {"run", "-m", base, "-n", "12", "--seed", "1", "--ignore-eos", "--lines"};
+  const std::string greedy = run_sluice_on("one\n", flags + Args{"--temp", "0"}).out;
+  EXPECT_EQ(run_sluice_on("/set temp 0\none\n", flags).out, greedy);
+  EXPECT_NE(run_sluice_on("one\n", flags).out, greedy);
+}
+
+TEST_F(Chat, PutsAFileBehindTheNextMessage) {
+  write_file(dir / "notes.txt", "first\nsecond\n");
+  const json got = conversation_after("/file " + dir / "notes.txt" + "\nsum up:\nmore");
+  EXPECT_EQ(got.at(0), message("user", "sum up:\n\nfirst\nsecond"));
+  EXPECT_EQ(got.at(2), message("user", "more"));
+}
+
+TEST_F(Chat, GivesTheTemplateItsVariables) {
+  EditableModel edited(scripted);
+  edited.set("tokenizer.chat_template", std::string("{{ tone }}|{{ messages[0].content + '\n' }}"));
+  const std::string path = edited.write(dir / "edited.gguf");
+  const Args args = {"run", path, "-p", "x", "--verbose-prompt", "--chat-template-kwargs"};
+  EXPECT_NE(run_sluice(args + Args{R"({"tone": "calm"})"}).err.find("calm|x"), std::string::npos);
+  EXPECT_TRUE(refused(run_sluice(args + Args{"calm"}), {"expected a JSON object"}));
 }
 
 TEST_F(Chat, KeepsTheConversationWhereAnAnswerFails) {
@@ -184,8 +269,9 @@ TEST_F(Chat, KeepsTheConversationWhereAnAnswerFails) {
                          "{{ messages[0].content + '\n' }}"));
   const std::string path = edited.write(dir / "edited.gguf");
   const std::string save = "/save " + dir / "c.json" + "\n";
-  const Outcome outcome = run_sluice_on("one\ntwo\n/regen\n" + save, {"run", "-m", path});
-  EXPECT_TRUE(succeeded(outcome));
+  const Outcome outcome =
+      run_sluice_on("one\ntwo\n/regen\n" + save, {"run", "-m", path, "--lines"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome;  // as something failed
   EXPECT_EQ(outcome.out, "Hi\nHi\n2 messages saved\n");
   EXPECT_NE(outcome.err.find("the template refuses: too many"), std::string::npos) << outcome.err;
   EXPECT_EQ(json::parse(read_file(dir / "c.json")),
@@ -214,7 +300,7 @@ TEST_F(Chat, KnowsTheHomeFolderInNamesOfFiles) {
   ProcessOptions at_home;
   at_home.environment = {{"HOME", dir.path()}};
   const std::string input = "hello\n/save ~/kept.json\n/load ~/kept.json\n";
-  EXPECT_EQ(run_sluice_on(input, {"run", "-m", scripted}, at_home).out,
+  EXPECT_EQ(run_sluice_on(input, {"run", "-m", scripted, "--lines"}, at_home).out,
             "Hi\n2 messages saved\n2 messages loaded\n");
   EXPECT_EQ(json::parse(read_file(dir / "kept.json")).size(), 2u);
 }
@@ -225,7 +311,7 @@ TEST_F(Chat, LosesNothingWhereAFileCannotBeWritten) {
   for (const std::string& place : {dir / "none/x.json", dir.path(), dir / "pipe",
                                    std::string("/proc/x.json"), std::string(5000, 'x')}) {
     const Outcome outcome = chat("hello\n/save " + place + "\n/save " + dir / "good.json" + "\n");
-    EXPECT_TRUE(succeeded(outcome));
+    EXPECT_EQ(outcome.exit_code, 1) << outcome;  // as something failed
     EXPECT_EQ(outcome.out, "Hi\n2 messages saved\n") << place;
     EXPECT_NE(outcome.err.find("sluice: error: " + place.substr(0, 100)), std::string::npos)
         << outcome.err;

@@ -163,6 +163,13 @@ TEST_F(ExpertStats, GoWithATraceThatSimulateReads) {
   EXPECT_TRUE(bytes_of(trace) == bytes_of(again)) << "a device routes otherwise";
 
   EXPECT_TRUE(refused(run_sluice(run_args({"--trace-out", dir / "none/t"})), {"none/t"}));
+  // As CSV it is the same routing.
+  output_of(run_args({"--trace-out", dir / "t.csv"}));
+  EXPECT_TRUE(read_file(dir / "t.csv").starts_with("# model=")) << read_file(dir / "t.csv");
+  const auto replayed = [&](const std::string& path) {
+    return output_of({"simulate", "--trace", path, "--budget", "30", "--json"});
+  };
+  EXPECT_EQ(replayed(dir / "t.csv"), replayed(trace));
   EXPECT_FALSE(std::filesystem::exists(dir / "t.slrt.partial"));
 }
 

@@ -33,10 +33,10 @@ TEST_F(Inspect, TellsTheShapeInJson) {
   EXPECT_EQ(info.at("n_shards"), 1);
   EXPECT_EQ(info.at("file_bytes"), std::filesystem::file_size(path));
   EXPECT_EQ(info.at("runs"), true);
-  const json shape = {{"n_layers", 2},       {"d_model", 256},     {"n_heads", 4},
-                      {"n_kv_heads", 2},     {"head_dim", 64},     {"n_experts", 4},
-                      {"n_experts_used", 2}, {"d_ff", 256},        {"d_ff_shared", 512},
-                      {"n_vocab", kVocab},   {"n_ctx_train", 4096}};
+  const json shape = {{"n_layers", 2},       {"d_model", 256},      {"n_heads", 4},
+                      {"n_kv_heads", 2},     {"head_dim", 64},      {"n_experts", 4},
+                      {"n_experts_used", 2}, {"d_ff", 256},         {"d_ff_shared", 512},
+                      {"n_vocab", kVocab},   {"n_ctx_train", 4096}, {"is_dense", false}};
   EXPECT_EQ(info.at("shape"), shape);
   EXPECT_FALSE(info.contains("tensors"));
   EXPECT_FALSE(info.contains("metadata"));

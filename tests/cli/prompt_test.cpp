@@ -122,13 +122,17 @@ TEST_F(Prompt, IsAnsweredInOneJsonObjectOnDemand) {
   const auto object = nlohmann::ordered_json::parse(outcome.out);
   std::vector<std::string> keys;
   for (const auto& [key, value] : object.items()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<std::string>{"text", "thinking", "tokens", "stop_reason",
+  EXPECT_EQ(keys, (std::vector<std::string>{"text", "thinking", "tokens", "stop_reason", "seed",
                                             "first_token_seconds", "stats"}));
   EXPECT_EQ(object.at("text"), "Hi you");
   EXPECT_EQ(object.at("thinking"), "");
   EXPECT_EQ(object.at("tokens"), (json{'H', 'i', 261}));
   EXPECT_EQ(object.at("stop_reason"), "end_of_text");
   EXPECT_GT(object.at("first_token_seconds").get<double>(), 0.0);
+  EXPECT_GT(object.at("stats").at("prefill_tokens_per_second").get<double>(), 0.0);
+  EXPECT_GT(object.at("stats").at("decode_tokens_per_second").get<double>(), 0.0);
+  const Args seeded = {"run", "-m", said, "-p", "hi", "--json", "--seed", "5"};
+  EXPECT_EQ(json::parse(output_of(seeded)).at("seed"), 5);
   EXPECT_EQ(object.at("stats").at("n_prefill_tokens"), 21);
 }
 
@@ -205,10 +209,10 @@ TEST_F(Prompt, FlagsThatContradictEachOtherAreNamed) {
   EXPECT_TRUE(misused(run({"-p", "a", "-f", "b"}), {"--prompt", "--file"}));
   EXPECT_TRUE(misused(run({"-p", "a", "--tokens", "1"}), {"--prompt", "--tokens"}));
   EXPECT_TRUE(misused(run({"-p", "a", "--raw", "--system", "b"}), {"--raw", "--system"}));
-  EXPECT_TRUE(misused(run({"-p", "a", "-n", "-2"}), {"--predict", "-2", "-1 to "}));
-  EXPECT_TRUE(misused(run({"a", "b"}), {"b"}));
-  EXPECT_TRUE(refused(run({"--raw"}), {"--raw and --json are for one prompt; give it with -p"}));
-  EXPECT_TRUE(refused(run({"--json"}), {"--raw and --json are for one prompt"}));
+  EXPECT_TRUE(misused(run({"-p", "a", "-n", "-2"}), {"--predict", "-2", "expected -1 or more"}));
+  EXPECT_TRUE(
+      refused(run({"--raw", "--lines"}), {"--raw and --json are for one prompt; give it with -p"}));
+  EXPECT_TRUE(refused(run({"--json", "--lines"}), {"--raw and --json are for one prompt"}));
 }
 
 // The template of a model file, and what may be wrong with it.
@@ -245,7 +249,8 @@ TEST_F(Template, ThatIsMissingLeavesPlainText) {
   edited.remove_key("tokenizer.chat_template");
   const std::string path = edited.write(dir / "edited.gguf");
   EXPECT_TRUE(refused(ask(path), {"edited.gguf has no chat template", "--raw"}));
-  EXPECT_TRUE(refused(run_sluice({"run", "-m", path}), {"edited.gguf has no chat template"}));
+  EXPECT_TRUE(
+      refused(run_sluice({"run", "-m", path, "--lines"}), {"edited.gguf has no chat template"}));
   EXPECT_TRUE(succeeded(ask(path, {"--raw"})));
 }
 

@@ -80,9 +80,10 @@ TEST_F(Request, WithAWrongPlaceForWeightsNamesTheFlagAndThePlaces) {
 }
 
 TEST_F(Request, WithANumberOutOfRangeNamesTheFlagAndTheRange) {
-  expect_misused({"--tokens", "1", "--prefill-chunk", "0"}, {"--prefill-chunk", "0", "1 to "});
-  expect_misused({"--tokens", "1", "--prefill-chunk", "-3"}, {"--prefill-chunk", "-3", "1 to "});
-  expect_misused({"--tokens", "1", "-c", "-1"}, {"--ctx-size", "-1", "0 to "});
+  expect_misused({"--tokens", "1", "--prefill-chunk", "0"}, {"--prefill-chunk", "0", "1 or more"});
+  expect_misused({"--tokens", "1", "--prefill-chunk", "-3"},
+                 {"--prefill-chunk", "-3", "1 or more"});
+  expect_misused({"--tokens", "1", "-c", "-1"}, {"--ctx-size", "-1", "0 or more"});
   expect_misused({"--tokens", "1", "-c", "99999999999"}, {"--ctx-size", "99999999999"});
   expect_misused({"--tokens", "1", "-c", "many"}, {"--ctx-size", "many"});
   expect_misused({"--tokens", "1", "-t", "-1"}, {"--threads", "-1", "0 to 1024"});
@@ -90,10 +91,10 @@ TEST_F(Request, WithANumberOutOfRangeNamesTheFlagAndTheRange) {
   const auto run = [&](const Args& flags) {
     return run_sluice(Args{"run", "-m", path, "--tokens", "1"} + flags);
   };
-  EXPECT_TRUE(misused(run({"-n", "-2"}), {"--predict", "-2", "-1 to "}));
+  EXPECT_TRUE(misused(run({"-n", "-2"}), {"--predict", "-2", "-1 or more"}));
   EXPECT_TRUE(misused(run({"-n", "1.5"}), {"--predict", "1.5"}));
   EXPECT_TRUE(misused(run_sluice({"logits", "-m", path, "--tokens", "1", "--top", "0"}),
-                      {"--top", "0", "1 to "}));
+                      {"--top", "0", "1 or more"}));
   EXPECT_TRUE(misused(run_sluice({"synth", dir / "x.gguf", "--layers", "0"}), {"--layers", "0"}));
   EXPECT_TRUE(misused(run_sluice({"synth", dir / "x.gguf", "--seed", "x"}), {"--seed", "x"}));
 }
@@ -104,25 +105,26 @@ TEST_F(Request, WithFlagsThatExcludeEachOtherNamesBoth) {
 }
 
 TEST_F(Request, WithAnUnknownFlagNamesIt) {
-  expect_misused({"--tokens", "1", "--temperature", "1"}, {"--temperature"});
+  expect_misused({"--tokens", "1", "--temperatures", "1"}, {"--temperatures"});
   EXPECT_TRUE(misused(run_sluice({"logits", "-m", path, "--tokens", "1", "extra"}), {"extra"}));
-  EXPECT_TRUE(misused(run_sluice({"inspect", path, "--verbose"}), {"--verbose"}));
-  EXPECT_TRUE(misused(run_sluice({"--verbose"}), {"--verbose"}));
+  EXPECT_TRUE(misused(run_sluice({"inspect", path, "--verbosely"}),
+                      {"--verbosely", "see sluice inspect --help"}));
+  EXPECT_TRUE(misused(run_sluice({"--verbosely"}), {"--verbosely"}));
   EXPECT_TRUE(misused(run_sluice({"quantize", path, path, "F16", "more"}), {"more"}));
 }
 
 TEST_F(Request, WithAFlagMissingNamesIt) {
-  EXPECT_TRUE(misused(run_sluice({"logits", "--tokens", "1"}), {"--model"}));
+  EXPECT_TRUE(misused(run_sluice({"logits", "--tokens", "1"}), {"sluice logits needs a model"}));
   EXPECT_TRUE(misused(run_sluice({"run", "-m", path, "--tokens"}), {"--tokens"}));
   EXPECT_TRUE(misused(run_sluice({"run", "--tokens", "1", "-m"}), {"--model"}));
-  EXPECT_TRUE(misused(run_sluice({"inspect"}), {"file"}));
+  EXPECT_TRUE(misused(run_sluice({"inspect"}), {"sluice inspect needs a model"}));
   EXPECT_TRUE(misused(run_sluice({"quantize", path, "x.gguf"}), {"type"}));
   EXPECT_TRUE(misused(run_sluice({"synth"}), {"output"}));
 }
 
 TEST_F(Request, WithoutACommandOrForAnUnknownOneSaysSo) {
-  EXPECT_TRUE(misused(run_sluice({}), {"subcommand is required", "--help"}));
-  EXPECT_TRUE(misused(run_sluice({"serve"}), {"'serve'", "--help"}));
+  EXPECT_TRUE(misused(run_sluice({}), {"no command", "sluice run", "--help"}));
+  EXPECT_TRUE(misused(run_sluice({"dance"}), {"'dance'", "--help"}));
   EXPECT_TRUE(misused(run_sluice({"two\nlines"}), {"'two?lines'"}));
   EXPECT_TRUE(misused(run_sluice({""}), {"--help"}));
 }

@@ -128,7 +128,7 @@ TEST_F(Sampling, WithANumberOutOfRangeIsRefused) {
   }
   EXPECT_TRUE(misused(run({"--top-k", "1.5"}), {"--top-k", "1.5"}));
   EXPECT_TRUE(misused(run({"--temp", "warm"}), {"--temp", "warm"}));
-  EXPECT_TRUE(misused(run({"--seed", "-2"}), {"--seed", "-2", "-1 to 4294967295"}));
+  EXPECT_TRUE(misused(run({"--seed", "-2"}), {"--seed", "-2", "-1 or more"}));
   EXPECT_TRUE(misused(run({"--seed", "x"}), {"--seed", "x"}));
 }
 

@@ -119,7 +119,8 @@ std::vector<std::string> type_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SynthOfEvery,
-                         testing::Combine(testing::Values("qwen3moe", "qwen2moe", "olmoe", "llama"),
+                         testing::Combine(testing::Values("qwen3moe", "qwen2moe", "olmoe", "llama",
+                                                          "qwen35moe", "qwen3next"),
                                           testing::ValuesIn(type_names())),
                          [](const auto& test) {
                            return std::get<0>(test.param) + std::string("_") +

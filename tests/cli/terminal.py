@@ -12,7 +12,7 @@ import time
 
 PATIENCE_SECONDS = 60
 KEYS = {"up": "Up", "left": "Left", "enter": "Enter", "backspace": "BSpace",
-        "ctrl-a": "C-a", "ctrl-c": "C-c", "ctrl-d": "C-d", "ctrl-e": "C-e", "ctrl-z": "C-z"}
+        "ctrl-a": "C-a", "ctrl-c": "C-c", "ctrl-d": "C-d", "ctrl-e": "C-e", "ctrl-r": "C-r", "ctrl-z": "C-z", "tab": "Tab"}
 
 
 class Failure(Exception):
@@ -50,6 +50,13 @@ class Terminal:
 
     def type(self, text):
         self.run("send-keys", "-l", "--", text)
+
+    def paste(self, text):
+        """As a terminal does it that marks where a paste begins and ends, where it was asked to."""
+        with open(f"{self.home}/paste", "w", encoding="utf-8") as file:
+            file.write(text)
+        self.run("load-buffer", f"{self.home}/paste")
+        self.run("paste-buffer", "-p")
 
     def lines(self, *flags):
         """What the screen shows, without the empty lines at the end."""

@@ -96,8 +96,9 @@ TEST_F(Thinking, LeavesWhatAGrammarAsksForAlone) {
 
 TEST_F(Thinking, StaysInTheConversationForTheTemplateToUse) {
   make({"<think>", "hm", "</think>\n\n", "yes"});
-  const Outcome chat = run_sluice_on("one\n/save " + dir / "saved.json" + "\ntwo\n",
-                                     {"run", "-m", dir / "scripted.gguf", "--verbose-prompt"});
+  const Outcome chat =
+      run_sluice_on("one\n/save " + dir / "saved.json" + "\ntwo\n",
+                    {"run", "-m", dir / "scripted.gguf", "--verbose-prompt", "--lines"});
   EXPECT_TRUE(succeeded(chat));
   EXPECT_NE(chat.err.find("<|im_start|>assistant\nyes(hm)<|im_end|>\n<|im_start|>user\ntwo"),
             std::string::npos)

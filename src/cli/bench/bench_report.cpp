@@ -148,8 +148,9 @@ std::string machine_line(const BenchReport& report, const BenchRun& run) {
 std::string cost_line(const BenchReport& report) {
   const BenchCost& cost = report.cost;
   return cat("a decoded token reads ", format_bytes(cost.weight_bytes), " of weights (",
-             format_bytes(cost.expert_bytes), " of experts) and ", format_bytes(cost.kv_bytes),
-             " of KV for each position");
+             format_bytes(cost.expert_bytes),
+             report.model.is_dense ? " of dense networks" : " of experts", ") and ",
+             format_bytes(cost.kv_bytes), " of KV for each position");
 }
 
 using Row = std::vector<std::string>;

@@ -33,8 +33,11 @@ struct Numbers {
   CLI::Option* option = nullptr;
 
   bool given() const { return option->count() > 0; }
-  void add_to(CLI::App& command, const char* name, const char* what, const CLI::Range& range) {
-    option = command.add_option(name, values, what)->delimiter(',')->check(range);
+  void add_to(CLI::App& command, const char* name, const char* what, const CLI::Validator& range) {
+    option = command.add_option(name, values, what)
+                 ->delimiter(',')
+                 ->allow_extra_args(false)
+                 ->transform(range);
   }
 };
 
@@ -126,8 +129,9 @@ void add_predictions(const BenchForecast& on_cpu, BenchRun& run) {
                              : decode         ? placement.predicted_decode
                                               : placement.predicted_prefill;
   }
-  run.predicted_by = run.on_device() ? cat("the locality of routing, ", placement.locality)
-                                     : cat("what was known before this run: ", on_cpu.rates);
+  run.predicted_by = !run.on_device()     ? cat("what was known before this run: ", on_cpu.rates)
+                     : placement.is_dense ? "what a token reads, by where it is"
+                                          : cat("the locality of routing, ", placement.locality);
 }
 
 // Before anything is predicted or measured: it is the device's.
@@ -225,9 +229,9 @@ void add_bench(CLI::App& app) {
                        at_least(0));
   flags->threads.add_to(*command, "-t,--threads",
                         "CPU threads, or several: 1,2 (0: one per physical core)",
-                        CLI::Range(0, 1024));
+                        whole_number(0, 1024));
   command->add_option("-r,--repeats", flags->n_repeats, "timed repeats of each test (5)")
-      ->check(at_least(1));
+      ->transform(at_least(1));
   command->add_option("--seed", flags->seed, "seed of the random tokens (0)");
   command->add_flag("--cold", flags->cold, "load with the file dropped from the page cache");
   CLI::Option* json = command->add_flag("--json", flags->json, "print JSON");

@@ -67,6 +67,7 @@ void run(const LogitsOptions& options) {
   const std::vector<TokenId> tokens = options.model.token_ids();
   const Model model = options.model.load();
   Session session = open_session(model, options.model.session);
+  options.model.warn_of_context(model);
   const auto n = static_cast<size_t>(options.all ? model.info().n_vocab : options.top);
   bool has_printed = false;
   const auto print = [&](int pos, std::span<const float> logits) {
@@ -93,7 +94,7 @@ void add_logits(CLI::App& app) {
   options->model.add_to(*command);
   options->model.add_tokens_to(*command)->required();
   auto* top = command->add_option("--top", options->top, "candidates at each position (10)")
-                  ->check(at_least(1));
+                  ->transform(at_least(1));
   command->add_flag("--all", options->all, "the whole vocabulary at each position")->excludes(top);
   command->add_flag("--json", options->json, "one JSON array, an object for each position");
 }

@@ -65,6 +65,7 @@ void run(const PerplexityOptions& options) {
   ExpertWatch watch(options.experts, options.model.file(), session_options);
   const Model model = options.model.load();
   Session session = open_session(model, session_options);
+  options.model.warn_of_context(model);
   const auto n_ctx = static_cast<size_t>(session.n_ctx());
   const size_t n_chunks = tokens.size() / n_ctx;
   if (n_chunks == 0 || n_ctx < 4) {

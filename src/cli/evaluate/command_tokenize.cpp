@@ -8,6 +8,7 @@
 #include "cli/files/json_text.h"
 #include "cli/files/model_registry.h"
 #include "cli/files/text_file.h"
+#include "cli/flags/words.h"
 #include "cli/terminal/terminal_text.h"
 #include "gguf/model_file.h"
 #include "model_file/tokenizer_data.h"
@@ -21,7 +22,7 @@ struct TokenizeFlags {
   std::string model;
   std::string prompt;
   std::string file;
-  std::string dash;
+  std::vector<std::string> words;
   std::vector<TokenId> decode;
   bool has_prompt = false;
   bool no_special = false;
@@ -32,7 +33,23 @@ struct TokenizeFlags {
 
 std::string input_text(const TokenizeFlags& flags) {
   if (flags.has_prompt) return flags.prompt;
-  return read_text_file(flags.dash.empty() ? flags.file : flags.dash);
+  return read_text_file(flags.file);
+}
+
+// Standard input is the text where nothing else is.
+void take_words(TokenizeFlags& flags, bool has_model, bool has_text) {
+  const ModelAndText words = sort_words(flags.words, has_model, has_text);
+  if (words.model) flags.model = *words.model;
+  if (flags.model.empty()) throw CLI::RequiredError("--model");
+  if (words.text && *words.text != "-") {
+    flags.has_prompt = true;
+    flags.prompt = *words.text;
+  } else if (words.text || (!has_text && has_piped_input())) {
+    flags.file = "-";
+  } else if (!has_text) {
+    throw CLI::ValidationError("tokenize",
+                               "nothing to encode; give a text, -f FILE or --decode IDS");
+  }
 }
 
 // Text between quotes that neither ends the line nor steers the terminal: all but valid UTF-8
@@ -109,23 +126,25 @@ void run(const TokenizeFlags& flags) {
 void add_tokenize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "the tokens of a text, or the text of tokens");
   const auto flags = flags_for<TokenizeFlags>(*command, run);
-  command->add_option("-m,--model", flags->model, "GGUF file; of a split model the first shard")
-      ->required();
-  CLI::Option_group* input = command->add_option_group("input", "one of");
-  CLI::Option* prompt = input->add_option("-p,--prompt", flags->prompt, "text to encode");
-  input->add_option("-f,--file", flags->file, "file with text to encode");
-  input->add_option("stdin", flags->dash, "-: encode standard input")->check(CLI::IsMember({"-"}));
-  input->add_option("--decode", flags->decode, "token ids to decode: 1,2,3")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  input->require_option(1);
+  CLI::Option* model = command->add_option("-m,--model", flags->model,
+                                           "GGUF file, or a name that sluice list shows");
+  command->add_option("words", flags->words, "the model, and a text; - is standard input")
+      ->type_name("[MODEL] [TEXT]");
+  CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "text to encode");
+  CLI::Option* file =
+      command->add_option("-f,--file", flags->file, "file with text to encode")->excludes(prompt);
+  CLI::Option* decode = command->add_option("--decode", flags->decode, "token ids to decode: 1,2,3")
+                            ->delimiter(',')
+                            ->allow_extra_args(false)
+                            ->excludes(prompt, file);
   command->add_flag("--no-special", flags->no_special,
                     "texts of control tokens are plain text; with --decode they are left out");
   command->add_flag("--no-bos", flags->no_bos, "add neither BOS nor EOS");
   command->add_flag("--ids", flags->ids, "ids alone, on one line");
   command->add_flag("--json", flags->json, "print JSON");
-  command->callback([flags, prompt] {
+  command->callback([flags, model, prompt, file, decode] {
     flags->has_prompt = prompt->count() > 0;
+    take_words(*flags, model->count() > 0, prompt->count() + file->count() + decode->count() > 0);
     run(*flags);
   });
 }

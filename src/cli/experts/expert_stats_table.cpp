@@ -3,6 +3,7 @@
 #include "cli/experts/expert_stats_table.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -56,6 +57,9 @@ void print_copies(std::FILE* to, const ExpertStats& stats) {
   const auto line = [to](const std::string& text) { std::fprintf(to, "  %s\n", text.c_str()); };
   line(cat("cache: ", stats.n_copies, " copies, ", format_bytes(stats.copied_bytes),
            "; prompts streamed ", format_bytes(stats.streamed_bytes)));
+  if (stats.n_landed > 0) {
+    line(cat(stats.n_landed, " experts stayed that had just been read over the link"));
+  }
   if (stats.n_prefetched > 0) {
     line(cat("prefetch: ", stats.n_prefetched, " copies, ", format_bytes(stats.useful_bytes),
              " useful, ", format_bytes(stats.late_bytes), " late, ",
@@ -66,13 +70,28 @@ void print_copies(std::FILE* to, const ExpertStats& stats) {
   }
 }
 
+// What is placed: of a dense model, the network of each layer.
+const char* noun(const PlacementInfo& placement) {
+  return placement.is_dense ? "networks" : "experts";
+}
+
+// "; 17.3 GiB loaded at 48.1 GB/s"
+std::string upload_words(const PlacementInfo& placement) {
+  if (placement.upload_seconds == 0.0) return "";
+  const double gbps = static_cast<double>(placement.upload_bytes) / placement.upload_seconds * 1e-9;
+  return cat("; ", format_bytes(placement.upload_bytes), " loaded at ",
+             std::round(gbps * 10.0) / 10.0, " GB/s");
+}
+
 }  // namespace
 
 std::string describe(const PlacementInfo& placement) {
-  if (placement.mode.empty()) return "all experts computed by the CPU, without a device";
+  const std::string what = noun(placement);
+  if (placement.mode.empty()) return cat("all ", what, " computed by the CPU, without a device");
   return cat(placement.mode, " on ", placement.device, ": ", placement.n_gpu_layers,
-             " trunk layers and ", placement.n_slots, " of ", placement.n_experts, " experts in ",
-             format_bytes(placement.vram_bytes), placement.prefetches ? ", with prefetch" : "");
+             " trunk layers and ", placement.n_slots, " of ", placement.n_experts, " ", what,
+             " in ", format_bytes(placement.vram_bytes),
+             placement.prefetches ? ", with prefetch" : "", upload_words(placement));
 }
 
 Json placement_json(const PlacementInfo& placement) {
@@ -82,7 +101,10 @@ Json placement_json(const PlacementInfo& placement) {
           {"n_gpu_layers", placement.n_gpu_layers},
           {"n_slots", placement.n_slots},
           {"n_experts", placement.n_experts},
+          {"is_dense", placement.is_dense},
           {"vram_bytes", placement.vram_bytes},
+          {"upload_bytes", placement.upload_bytes},
+          {"upload_seconds", placement.upload_seconds},
           {"link_share", placement.link_share},
           {"prefetches", placement.prefetches},
           {"predicted_decode", placement.predicted_decode},
@@ -101,6 +123,7 @@ Json expert_stats_json(const PlacementInfo& placement, const ExpertStats& stats)
           {"total", layer_json(stats.total())},
           {"n_copies", stats.n_copies},
           {"copied_bytes", stats.copied_bytes},
+          {"n_landed", stats.n_landed},
           {"streamed_bytes", stats.streamed_bytes},
           {"n_failed_copies", stats.n_failed_copies},
           {"n_prefetched", stats.n_prefetched},
@@ -110,10 +133,12 @@ Json expert_stats_json(const PlacementInfo& placement, const ExpertStats& stats)
 }
 
 void print_expert_stats(std::FILE* to, const PlacementInfo& placement, const ExpertStats& stats) {
-  std::fprintf(to, "experts: %s\n", describe(placement).c_str());
+  std::fprintf(to, "%s: %s\n", noun(placement), describe(placement).c_str());
   if (!placement.mode.empty()) {
-    std::fprintf(to, "  predicted %.1f tokens/s of decode, by the locality of routing, %s\n",
-                 placement.predicted_decode, placement.locality.c_str());
+    const std::string why =
+        placement.is_dense ? "" : cat(", by the locality of routing, ", placement.locality);
+    std::fprintf(to, "  predicted %.1f tokens/s of decode%s\n", placement.predicted_decode,
+                 why.c_str());
   }
   if (stats.layers.empty()) return;
   if (stats.n_tokens > 0) print_layers(to, stats);

@@ -11,10 +11,16 @@
 namespace sluice::cli {
 
 void ExpertWatchFlags::add_to(CLI::App& command) {
-  command.add_flag("--expert-stats", table, "at the end, show where experts were found, by layer");
-  command.add_option("--expert-stats-json", json, "write that to a file as JSON; - is stdout");
-  command.add_option("--trace-out", trace,
-                     "record which experts every token used, for sluice simulate --trace");
+  const std::string group = "Experts";
+  command.add_flag("--expert-stats", table, "at the end, show where experts were found, by layer")
+      ->group(group);
+  command.add_option("--expert-stats-json", json, "write that to a file as JSON; - is stdout")
+      ->group(group);
+  command
+      .add_option("--trace-out", trace,
+                  "record which experts every token used, for sluice simulate --trace; a name that "
+                  "ends in .csv gets CSV")
+      ->group(group);
 }
 
 ExpertWatch::ExpertWatch(const ExpertWatchFlags& flags, const std::string& model_file,

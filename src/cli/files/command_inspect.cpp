@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/files/json_text.h"
 #include "cli/files/model_registry.h"
+#include "cli/flags/model_options.h"
 #include "cli/terminal/progress_bar.h"
 #include "gguf/in_quotes.h"
 #include "gguf/model_file.h"
@@ -84,6 +85,7 @@ Json describe_shape(const model::Config& c) {
           {"head_dim", c.head_dim},
           {"n_experts", c.n_experts},
           {"n_experts_used", c.n_experts_used},
+          {"is_dense", c.is_dense},
           {"d_ff", c.d_ff},
           {"d_ff_shared", c.d_ff_shared},
           {"n_vocab", c.n_vocab},
@@ -147,8 +149,12 @@ void print_text(const Json& d) {
     const auto n = [&](const char* key) { return s[key].get<int>(); };
     std::printf("  layers        %d of width %d, %d heads (%d key-value) of %d\n", n("n_layers"),
                 n("d_model"), n("n_heads"), n("n_kv_heads"), n("head_dim"));
-    std::printf("  experts       %d of %d used, width %d", n("n_experts_used"), n("n_experts"),
-                n("d_ff"));
+    if (s["is_dense"].get<bool>()) {
+      std::printf("  network       dense, width %d", n("d_ff"));
+    } else {
+      std::printf("  experts       %d of %d used, width %d", n("n_experts_used"), n("n_experts"),
+                  n("d_ff"));
+    }
     if (n("d_ff_shared") > 0) std::printf(", and a shared one of %d", n("d_ff_shared"));
     std::printf("\n  vocabulary    %d tokens\n  context       %d tokens\n", n("n_vocab"),
                 n("n_ctx_train"));
@@ -218,8 +224,7 @@ void run(const InspectFlags& flags) {
 void add_inspect(CLI::App& app) {
   CLI::App* command = app.add_subcommand("inspect", "show what is in a GGUF file");
   const auto flags = flags_for<InspectFlags>(*command, run);
-  command->add_option("file", flags->path, "GGUF file; of a split model the first shard")
-      ->required();
+  add_model_name(*command, flags->path)->required();
   command->add_flag("--tensors", flags->tensors, "list every tensor");
   command->add_flag("--metadata", flags->metadata, "list every key");
   command->add_flag("--check-tensors", flags->check,

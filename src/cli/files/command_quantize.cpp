@@ -7,9 +7,12 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/files/json_text.h"
+#include "cli/files/model_registry.h"
+#include "cli/flags/flag_checks.h"
 #include "cli/terminal/progress_bar.h"
 #include "gguf/model_file.h"
 #include "model_file/requantize.h"
+#include "quant/encode.h"
 
 namespace sluice::cli {
 namespace {
@@ -20,7 +23,21 @@ struct QuantizeFlags {
   std::string type;
   int n_threads = 0;
   bool json = false;
+  bool types = false;
 };
+
+void print_types() {
+  for (const std::string_view name : model_file::QuantMix::names()) {
+    const model_file::QuantMix mix = model_file::QuantMix::parse(name);
+    if (!quant::can_encode(mix.base())) continue;
+    const quant::TypeInfo& type = quant::type_info(mix.base());
+    const double bits =
+        8.0 * static_cast<double>(type.block_bytes) / static_cast<double>(type.block_elems);
+    const bool is_mix = name != type.name;
+    std::printf("%-8s %5.2f bits a weight%s\n", std::string(name).c_str(), bits,
+                is_mix ? ", and more in the matrices that need it" : "");
+  }
+}
 
 // Writing must not touch what is being read: not any shard of it, and not under the name that the
 // output has while it is incomplete.
@@ -36,8 +53,9 @@ void require_other_files(const gguf::ModelFile& in, const std::string& out) {
 }
 
 void run(const QuantizeFlags& flags) {
+  if (flags.types) return print_types();
   const model_file::QuantMix mix = model_file::QuantMix::parse(flags.type);
-  const gguf::ModelFile file = gguf::ModelFile::open(flags.in);
+  const gguf::ModelFile file = gguf::ModelFile::open(find_model(flags.in));
   require_other_files(file, flags.out);
   ThreadPool pool(flags.n_threads);
   model_file::RequantizeResult result;
@@ -71,15 +89,21 @@ void run(const QuantizeFlags& flags) {
 void add_quantize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("quantize", "write a model in another type");
   const auto flags = flags_for<QuantizeFlags>(*command, run);
-  command->add_option("input", flags->in, "GGUF file")->required();
-  command->add_option("output", flags->out, "file to write")->required();
-  command->add_option("type", flags->type, "F32 F16 BF16 Q8_0 Q4_0 Q4_K Q5_K Q6_K Q4_K_M Q5_K_M")
-      ->required();
+  CLI::Option* in = command->add_option("input", flags->in, "GGUF file, or a model's name");
+  CLI::Option* out = command->add_option("output", flags->out, "file to write");
+  CLI::Option* type = command->add_option("type", flags->type,
+                                          "F32 F16 BF16 Q8_0 Q4_0 Q4_K Q5_K Q6_K Q4_K_M Q5_K_M");
+  command->add_flag("--types", flags->types, "list the types that it can write");
   command
       ->add_option("-t,--threads", flags->n_threads,
                    "CPU threads (0: one per fast core, within the container's quota)")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   command->add_flag("--json", flags->json, "print the result as JSON");
+  command->parse_complete_callback([flags, in, out, type] {
+    for (const CLI::Option* needed : {in, out, type}) {
+      if (!flags->types && needed->count() == 0) throw CLI::RequiredError(needed->get_name());
+    }
+  });
 }
 
 }  // namespace sluice::cli

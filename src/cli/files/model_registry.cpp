@@ -7,9 +7,6 @@
 #include <optional>
 #include <string_view>
 #include <vector>
-
-#include "sluice/chat.h"
-
 namespace sluice::cli {
 namespace {
 
@@ -39,6 +36,8 @@ std::vector<std::string> user_folders() {
 }
 
 }  // namespace
+
+std::vector<FoundModel> list_models() { return sluice::list_models(user_folders()); }
 
 std::string find_model(const std::string& name) { return sluice::find_model(name, user_folders()); }
 

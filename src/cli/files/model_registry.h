@@ -3,6 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "sluice/chat.h"
 
 namespace sluice::cli {
 
@@ -13,5 +16,6 @@ inline constexpr const char* kDefaultModel = "demo-attn";
 // own
 // (~/.local/share/sluice/models, or under $XDG_DATA_HOME), before those of the program.
 std::string find_model(const std::string& name);
+std::vector<FoundModel> list_models();
 
 }  // namespace sluice::cli

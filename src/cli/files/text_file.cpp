@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/files/text_file.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <memory>
@@ -34,6 +37,12 @@ std::string read_text_file(const std::string& path) {
                                                              std::fclose);
   if (!file) fail(path, "opened");
   return read_all(file.get(), path);
+}
+
+bool has_piped_input() {
+  struct stat status {};
+  return ::fstat(STDIN_FILENO, &status) == 0 &&
+         (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
 }
 
 }  // namespace sluice::cli

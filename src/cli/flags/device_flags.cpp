@@ -10,6 +10,7 @@
 #include "cli/files/user_folders.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/named_values.h"
+#include "cli/terminal/terminal_text.h"
 #include "policy/cache/replacement.h"
 #include "policy/plan/hardware.h"
 
@@ -69,7 +70,7 @@ void DeviceFlags::add_placement_to(CLI::App& command) {
                  "where the model is computed: auto, cpu, cuda (a GPU), or sim, a device "
                  "made of RAM, to try what a GPU would do (auto: the GPU where it is faster)");
   gpu_ = command.add_option("--gpu", wishes_.gpu, "which GPU, of several; `plan` lists them (0)")
-             ->check(at_least(0));
+             ->transform(at_least(0));
   command.add_option("--sim-machine", sim_machine_,
                      "--device sim as a described machine, in its time: rtx4070ti-12g+64g-ddr5, or "
                      "vram=12GiB,gpu=400GB/s,link=25GB/s,ram=64GiB,cpu=60GB/s");
@@ -77,19 +78,22 @@ void DeviceFlags::add_placement_to(CLI::App& command) {
              command.add_option("--sim-delay", sim_delay_, "of a copy, before its bytes (10us)"),
              command.add_option("--sim-pin", sim_pin_,
                                 "host memory that it may read, at most: 4GiB (all)")};
-  of_device_ = {
-      command.add_option("--vram", vram_, "use at most so much VRAM: 12GiB; also the size of sim"),
+  of_layers_ = {
       add_choice(command, "--moe", kPlaces, wishes_.moe,
                  "where experts are: auto|cache|cpu|gpu (auto)")
           ->type_name("MODE"),
       command.add_option("--n-gpu-layers", n_gpu_layers_, "trunk layers on the GPU, also -ngl")
-          ->check(at_least(0)),
-      command.add_option("--n-cpu-moe", wishes_.n_cpu_moe, "layers whose experts stay on the CPU")
-          ->check(at_least(0)),
+          ->transform(at_least(0)),
+      command
+          .add_option("--n-cpu-moe", wishes_.n_cpu_moe,
+                      "layers whose experts stay on the CPU, also -ncmoe")
+          ->transform(at_least(0))};
+  of_device_ = {
+      command.add_option("--vram", vram_, "use at most so much VRAM: 12GiB; also the size of sim"),
       command.add_option("--pin-layers", pin_layers_,
                          "layers with all experts in VRAM: a count, or a list such as 0,1,47"),
       command.add_option("--cache-slots", cache_slots_, "exactly so many expert slots")
-          ->check(at_least(1))};
+          ->transform(at_least(1))};
 }
 
 void DeviceFlags::add_runtime_to(CLI::App& command) {
@@ -105,7 +109,7 @@ void DeviceFlags::add_runtime_to(CLI::App& command) {
            .add_option("--miss-split", miss_split_,
                        "of experts that are not in VRAM, the share that the device reads over the "
                        "link; the CPU computes the others: 0 to 1 (as planned)")
-           ->check(CLI::Range(0.0, 1.0)),
+           ->transform(number_between(0.0, 1.0)),
        command.add_flag("--segmented", wishes_.is_segmented,
                         "cut steps in every layer, instead of one submission")});
   of_device_.push_back(add_kept_to(command));
@@ -140,11 +144,21 @@ void DeviceFlags::require_device(const Options& given) const {
   }
 }
 
+// What people give wherever they are: it asks for more of a GPU than there is, which is no mistake.
+void DeviceFlags::note_unused(const Options& given) {
+  for (const CLI::Option* option : given) {
+    if (option->count() == 0) continue;
+    print_note(cat(option->get_name(), " changes nothing: no GPU is used, all is on the CPU"));
+  }
+}
+
 // Flags that only a device can heed, where nothing was said of one: a GPU may still be found.
 bool DeviceFlags::finds_gpu() const {
   if (wishes_.kind == DeviceKind::cuda) return true;
   if (wishes_.kind != DeviceKind::automatic) return false;
-  const bool asks = std::ranges::any_of(of_device_, [](auto* o) { return o->count() > 0; });
+  const auto is_given = [](auto* o) { return o->count() > 0; };
+  const bool asks =
+      std::ranges::any_of(of_device_, is_given) || std::ranges::any_of(of_layers_, is_given);
   return asks && !find_gpus().gpus.empty();
 }
 
@@ -186,7 +200,13 @@ DeviceOptions DeviceFlags::options(const Machine& here) const {
     }
   } else {
     require_device(of_sim_);
-    if (computes_ && !finds_gpu()) require_device(of_device_);
+    if (computes_ && !finds_gpu()) {
+      require_device(of_device_);
+      note_unused(of_layers_);
+      options.moe = ExpertPlace::automatic;
+      options.n_cpu_moe = DeviceOptions().n_cpu_moe;
+      return options;
+    }
   }
   if (!vram_.empty()) options.vram_bytes = policy::parse_bytes(vram_, "--vram");
   if (n_gpu_layers_ >= 0) options.n_gpu_layers = n_gpu_layers_;

@@ -44,6 +44,7 @@ class DeviceFlags {
 
  private:
   using Options = std::vector<const CLI::Option*>;
+  static void note_unused(const Options& given);
   void require_device(const Options& given) const;
   bool finds_gpu() const;
   Machine machine(const Machine& here) const;  // that --device sim stands for
@@ -57,6 +58,7 @@ class DeviceFlags {
   int64_t cache_slots_ = -1;  // -1: not said
   double miss_split_ = -1.0;  // -1: not said
   Options of_sim_;            // flags that mean nothing without it,
+  Options of_layers_;         // flags about a GPU that are not heeded without one
   Options of_device_;         // or, where something is computed, without any device
   bool computes_ = false;
 };

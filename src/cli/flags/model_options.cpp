@@ -13,6 +13,7 @@
 #include "cli/terminal/progress_bar.h"
 #include "cli/terminal/terminal_text.h"
 #include "engine/machine/session_plan.h"
+#include "gguf/model_file.h"
 
 namespace sluice::cli {
 namespace {
@@ -26,19 +27,30 @@ constexpr Named<WeightMemory> kWeightMemories[] = {{"auto", WeightMemory::automa
                                                    {"copied", WeightMemory::copied},
                                                    {"mapped", WeightMemory::mapped}};
 
+constexpr const char* kModelIs =
+    "GGUF file (of a split model the first shard), or a name that sluice list shows";
+
 }  // namespace
 
+CLI::Option* add_model_name(CLI::App& command, std::string& name) {
+  return command.add_option("-m,--model,model", name, kModelIs)->group(kModelGroup);
+}
+
 void ModelOptions::add_to(CLI::App& command, Use use) {
-  CLI::Option* model = command.add_option(
-      "-m,--model", name, "GGUF file (of a split model the first shard), or a name: demo-attn");
-  if (name.empty()) model->required();
+  const size_t n_before = command.get_options().size();
+  if (sort_words) {
+    command.add_option("-m,--model", name, kModelIs)->group(kModelGroup);
+  } else {
+    CLI::Option* model = add_model_name(command, name);
+    if (name.empty()) model->required();
+  }
   command
       .add_option("-t,--threads", n_threads,
                   "CPU threads (0: one per fast core, within the container's quota)")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   command
       .add_option("-c,--ctx-size", session.n_ctx, "context in tokens (0: as trained, at most 4096)")
-      ->check(at_least(0));
+      ->transform(at_least(0));
   add_choice(command, "--weights", kWeightMemories, weights,
              "copied into memory, where they are read fastest, or mapped from the file: "
              "auto|copied|mapped (auto: copied where they fit)");
@@ -51,14 +63,20 @@ void ModelOptions::add_to(CLI::App& command, Use use) {
           "--prefill-chunk", session.prefill_chunk,
           "prompt tokens computed together, also -ub; 1 is pure decode (512 on the CPU, more "
           "where a device's memory allows)")
-      ->check(at_least(1));
+      ->transform(at_least(1));
+  const size_t n_model = command.get_options().size();
   device.add_placement_to(command);
   if (use == Use::computing) {
     device.add_runtime_to(command);
   } else {
     device.add_kept_to(command);
   }
+  const auto options = command.get_options();
+  for (size_t i = n_before; i < options.size(); ++i) {
+    options[i]->group(i < n_model ? kModelGroup : kPlacementGroup);
+  }
   command.parse_complete_callback([this, use] {
+    if (sort_words) sort_words();
     const std::string measured = device.machine_path();
     session.device = device.options(engine::this_machine(n_threads, measured));
     session.device.machine_path = measured;
@@ -75,17 +93,29 @@ CLI::Option* ModelOptions::add_tokens_to(CLI::App& command) {
 Model ModelOptions::load() const {
   LoadOptions options{.n_threads = n_threads, .weights = weights, .progress = {}};
   ProgressBar bar("loading");
-  if (bar.visible()) {
-    options.progress = [&](uint64_t done, uint64_t total) { bar.update(done, total); };
-  }
+  if (bar.visible()) options.progress = bar.updater();
   return Model::load(file(), options);
 }
 
+void ModelOptions::warn_of_context(const Model& model) const {
+  const int n_ctx = session.n_ctx, n_ctx_train = model.info().n_ctx_train;
+  if (n_ctx_train <= 0 || n_ctx <= n_ctx_train) return;
+  const gguf::ModelFile opened = gguf::ModelFile::open(file());
+  const gguf::Metadata& keys = opened.metadata();
+  const std::string prefix = keys.get_string_or("general.architecture", "") + ".rope.scaling.";
+  const std::string scaling = keys.get_string_or(prefix + "type", "none");
+  print_warning(cat("a context of ", n_ctx, " tokens is more than the ", n_ctx_train,
+                    " that the model was trained for, so answers may go wrong beyond; the file's "
+                    "rope scaling: ",
+                    scaling));
+}
+
 Session open_session(const Model& model, SessionOptions options) {
-  std::optional<ProgressBar> bar("loading experts");
+  std::optional<ProgressBar> bar("loading the device");
   if (bar->visible()) options.progress = bar->updater();
   Session session(model, options);
   bar.reset();
+  if (!model.info().ignored.empty()) print_warning(model.info().ignored);
   for (const std::string& warning : session.placement().warnings) print_warning(warning);
   return session;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ class Option;
 
 namespace sluice::cli {
 
+// Headings of the help.
+inline constexpr const char* kModelGroup = "Model";
+inline constexpr const char* kPlacementGroup = "Placement";
+
 struct ModelOptions {
   std::string name;  // a file, or a name that model_registry.h knows
   std::string tokens;
@@ -25,9 +30,12 @@ struct ModelOptions {
   SessionOptions session;  // with its device once the flags are parsed
 
   enum class Use { planning, computing };
+  // run sorts its words itself (words.h); then -m is a flag alone, and this names the model in
+  // time.
+  std::function<void()> sort_words;
 
-  // -m (required unless there is a name already), -t, -c, --weights, -ctk, -ctv, --prefill-chunk,
-  // and those of device_flags.h. Must outlive the parse.
+  // The model (required unless there is a name already), -t, -c, --weights, -ctk, -ctv,
+  // --prefill-chunk, and those of device_flags.h. Must outlive the parse.
   void add_to(CLI::App& command, Use use = Use::computing);
   // --tokens
   CLI::Option* add_tokens_to(CLI::App& command);
@@ -38,9 +46,16 @@ struct ModelOptions {
   // With a progress bar on a terminal.
   Model load() const;
 
+  // Says where the context is larger than the trained one, and what rope scaling the file has.
+  // For a session that is open: where it cannot be, that is said alone.
+  void warn_of_context(const Model& model) const;
+
   // "1,2,3" -> ids; throws Errc::bad_request for what is not a number.
   std::vector<TokenId> token_ids() const;
 };
+
+// -m, --model, or the first word.
+CLI::Option* add_model_name(CLI::App& command, std::string& name);
 
 // With a progress bar too, while experts are loaded; what the placement warns about is printed.
 Session open_session(const Model& model, SessionOptions options);

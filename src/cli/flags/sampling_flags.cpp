@@ -1,6 +1,7 @@
 // See sampling_flags.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/flags/sampling_flags.h"
+#include "cli/flags/flag_checks.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "chat/sampling.h"
 #include "cli/files/text_file.h"
@@ -17,6 +19,41 @@
 
 namespace sluice::cli {
 namespace {
+
+// What each parameter does, for the help.
+constexpr std::pair<std::string_view, std::string_view> kEffects[] = {
+    {"temp", "how freely tokens are drawn: higher is more varied"},
+    {"dynatemp_range", "let the temperature vary by so much, higher where the model is unsure"},
+    {"dynatemp_exponent", "how that grows with the model's doubt"},
+    {"top_p", "draw from the most probable tokens that have this probability together"},
+    {"min_p", "leave out tokens less probable than this share of the best one"},
+    {"typical_p", "draw from tokens that are about as surprising as the model expects"},
+    {"top_n_sigma", "leave out tokens so many standard deviations below the best score"},
+    {"xtc_probability", "how often all but the least of several good tokens are left out"},
+    {"xtc_threshold", "how probable such good tokens are at least"},
+    {"repeat_penalty", "make tokens that came before less probable"},
+    {"frequency_penalty", "lower a token's score for each time it came"},
+    {"presence_penalty", "lower a token's score once it came"},
+    {"dry_multiplier", "how much the repetition of whole passages costs (DRY)"},
+    {"dry_base", "how that grows with the length of the passage"},
+    {"mirostat_tau", "the surprise that Mirostat aims at"},
+    {"mirostat_eta", "how fast Mirostat corrects itself"},
+    {"top_k", "draw from so many of the most probable tokens"},
+    {"repeat_last_n", "how far back the penalties look"},
+    {"dry_allowed_length", "passages up to this length may be repeated"},
+    {"dry_last_n", "how far back DRY looks"},
+    {"mirostat", "instead of the stages above, keep the surprise constant: version"},
+    {"min_keep", "every stage leaves so many tokens at least"},
+};
+
+// "how freely tokens are drawn: ...; a finite number (0.8)"
+template <typename T>
+std::string describe_parameter(const sampler::Parameter<T>& p) {
+  const auto* const found =
+      std::ranges::find(kEffects, p.name, &std::pair<std::string_view, std::string_view>::first);
+  CHECK(found != std::end(kEffects));
+  return cat(found->second, "; ", p.expected, " (", p.fallback, ")");
+}
 
 // "top_k" -> "--top-k"
 std::string flag_of(std::string_view name) {
@@ -50,16 +87,14 @@ sampler::LogitBias parse_bias(const std::string& text) {
 void SamplingFlags::add_to(CLI::App& command) {
   const std::string group = "Sampling";
   for (const auto& p : sampler::kFloatParameters) {
-    command.add_option(flag_of(p.name), user.*p.member, cat(p.expected, " (", p.fallback, ")"))
-        ->group(group);
+    command.add_option(flag_of(p.name), user.*p.member, describe_parameter(p))->group(group);
   }
   for (const auto& p : sampler::kIntParameters) {
     if (p.name == "n_probs") continue;  // for a caller that reads probabilities
-    command.add_option(flag_of(p.name), user.*p.member, cat(p.expected, " (", p.fallback, ")"))
-        ->group(group);
+    command.add_option(flag_of(p.name), user.*p.member, describe_parameter(p))->group(group);
   }
   command.add_option("-s,--seed", seed, "seed of the draws; -1: a random one (-1)")
-      ->check(CLI::Range(int64_t{-1}, int64_t{sampler::kRandomSeed}))
+      ->transform(whole_number(-1, int64_t{sampler::kRandomSeed}))
       ->group(group);
   command.add_option("--samplers", stages, "order of the stages, such as top_k;top_p;temperature")
       ->group(group);

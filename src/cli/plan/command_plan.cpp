@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/flags/flag_checks.h"
 #include "cli/flags/model_options.h"
 #include "cli/plan/plan_table.h"
 #include "cli/terminal/terminal_text.h"
@@ -74,7 +75,7 @@ void add_plan(CLI::App& app) {
                                          "plan for another machine: rtx4070ti-12g+64g-ddr5, or "
                                          "vram=12GiB,gpu=400GB/s,link=25GB/s,ram=64GiB,cpu=60GB/s");
   command->add_option("--parallel", flags->n_sequences, "sequences at a time, also -np (1)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command->add_flag("--allow-kv-quant", flags->may_quantise_kv,
                     "quantise the KV cache to q8_0 before experts leave VRAM");
   command->add_flag("--mtp", flags->mtp, "hold the file's MTP block too");

@@ -91,6 +91,7 @@ Json hardware_json(const Machine& h) {
           {"readback_us", h.readback_us},
           {"sampling_us", h.sampling_us},
           {"copy_interference", h.copy_interference},
+          {"graphs_mib", h.graphs_mib},
           {"n_cores", h.n_cores},
           {"gpu_source", h.gpu_source},
           {"ram_source", h.ram_source},
@@ -117,6 +118,7 @@ Json model_json(const PlannedModel& model) {
           {"name", s.name},
           {"n_layers", s.n_layers()},
           {"n_experts_used", s.n_experts_used},
+          {"is_dense", s.is_dense},
           {"expert_bytes", s.expert_bytes()},
           {"unused_mtp_bytes", s.mtp_bytes()}};
 }
@@ -188,6 +190,7 @@ void print_head(const PlannedModel& model) {
   const policy::ModelShape& s = model.session.shape;
   std::printf("%s: %s %s, %s\n", model.path.c_str(), gguf::in_quotes(s.architecture).c_str(),
               gguf::in_quotes(s.name).c_str(), format_bytes(model.file_bytes).c_str());
+  if (s.is_dense) std::printf("  dense: the network of each layer is placed as its one expert\n");
   if (h.has_gpu()) {
     std::printf("  GPU   %s%s, %.0f GB/s, link %.3g GB/s (%s)\n",
                 (h.gpu.empty() ? "" : h.gpu + " ").c_str(), format_bytes(h.vram_free).c_str(),
@@ -227,14 +230,14 @@ void print_parts(const char* what, const Lines& lines) {
   std::printf("    %s: %s\n", what, text.c_str());
 }
 
-void print_slots(const Plan& plan) {
+void print_slots(const Plan& plan, const char* what) {
   const int64_t all = n_experts(plan);
-  std::printf("    room for experts: %s = %lld slots, %.0f %% of %lld experts\n",
+  std::printf("    room for %s: %s = %lld slots, %.0f %% of %lld %s\n", what,
               format_bytes(plan.expert_budget).c_str(),
               static_cast<long long>(plan.forecast().n_slots),
               100.0 * static_cast<double>(plan.forecast().n_slots) /
                   static_cast<double>(std::max<int64_t>(all, 1)),
-              static_cast<long long>(all));
+              static_cast<long long>(all), what);
   for (const auto& c : plan.classes) {
     std::printf("      %lld slots of %s for %d layers\n", static_cast<long long>(c.n_slots),
                 format_bytes(c.slot_bytes).c_str(), c.n_layers);
@@ -316,6 +319,7 @@ Json plan_json(const PlannedModel& model) {
 void print_plan(const PlannedModel& model) {
   const Plan& plan = model.session.plan();
   const policy::ModelShape& shape = model.session.shape;
+  const char* const what = shape.is_dense ? "networks" : "experts";
   print_head(model);
   const std::string k(policy::kv_type_name(plan.work.k_type));
   const std::string v(policy::kv_type_name(plan.work.v_type));
@@ -331,11 +335,11 @@ void print_plan(const PlannedModel& model) {
   if (plan.n_gpu_layers > 0) {
     print_memory("VRAM", vram_lines(plan.price.vram), plan.price.vram.total(), plan.vram_budget);
     print_parts("scratch", scratch_lines(plan.price.scratch));
-    print_slots(plan);
+    print_slots(plan, what);
   }
   print_memory("RAM", host_lines(plan.price.host), plan.price.host.total(), plan.ram_budget);
   if (plan.held_bytes > 0) {
-    std::printf("    %s of experts %s for the GPU\n", format_bytes(plan.held_bytes).c_str(),
+    std::printf("    %s of %s %s for the GPU\n", format_bytes(plan.held_bytes).c_str(), what,
                 plan.holding == policy::HostHolding::registered ? "registered in place" : "pinned");
   }
   if (plan.n_gpu_layers > 0) {
@@ -347,7 +351,7 @@ void print_plan(const PlannedModel& model) {
     std::printf("    not loaded: MTP block, %s (--mtp)\n", format_bytes(shape.mtp_bytes()).c_str());
   }
   print_forecasts(model, plan);
-  if (plan.n_gpu_layers > 0) {
+  if (plan.n_gpu_layers > 0 && !shape.is_dense) {
     std::printf("    hits by the locality of routing, %s\n", model.session.locality_source.c_str());
   }
   const char* const source =

@@ -166,13 +166,13 @@ void add_simulate(CLI::App& app) {
       command->add_option("--trace", flags->trace, "recorded routing: CSV, or as sluice writes it");
   CLI::Option* generate =
       command->add_option("--generate", generator.n_decode, "instead, generate so many tokens")
-          ->check(CLI::Range(1, 1'000'000'000))
+          ->transform(whole_number(1, 1000000000))
           ->excludes(trace);
   command->add_option("-m,--model", flags->model, "whose shape to generate for (Qwen3-30B-A3B)")
       ->needs(generate);
   command->add_option("--seed", generator.seed, "seed (3)")->needs(generate);
   command->add_option("--topic-steps", generator.topic_steps, "tokens of a topic (400)")
-      ->check(at_least(1))
+      ->transform(at_least(1))
       ->needs(generate);
   command->add_option("--policy", flags->policies,
                       "default,lru,lru-global,slru,lfu,dlfu,belady, or some of them (all)");
@@ -183,7 +183,7 @@ void add_simulate(CLI::App& app) {
       ->add_option("--copy-cost", flags->copy_cost,
                    "what the default policy weighs a copy at, in uses; 0: hits alone (what the "
                    "machine's copies take from its CPU and link)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->transform(number_between(0.0, 1e6));
   command->add_option("--profile", flags->profile, "start with what this profile has used most");
   command->add_option("--write-profile", flags->write_profile,
                       "add what was used to this profile; older uses fade");

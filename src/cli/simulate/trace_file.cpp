@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "policy/trace/trace_csv.h"
 
 namespace sluice::cli {
 namespace {
@@ -149,11 +148,23 @@ TraceInput open_trace(const std::string& path) {
   return open_csv(path, text());
 }
 
-TraceOutput::TraceOutput(const std::string& path, const policy::TraceHeader& header)
-    : file_(path), writer_(header, [this](std::span<const std::byte> b) { file_.append(b); }) {}
+TraceOutput::TraceOutput(const std::string& path, const policy::TraceHeader& header) : file_(path) {
+  if (path.ends_with(".csv")) {
+    csv_.emplace(header);
+    file_.append(std::as_bytes(std::span(csv_->head())));
+  } else {
+    binary_.emplace(header, [this](std::span<const std::byte> b) { file_.append(b); });
+  }
+}
+
+void TraceOutput::write(const policy::RoutingStep& step) {
+  if (!csv_) return binary_->write(step);
+  const std::string rows = csv_->rows(step);
+  file_.append(std::as_bytes(std::span(rows)));
+}
 
 void TraceOutput::commit() {
-  writer_.finish();
+  if (binary_) binary_->finish();
   file_.commit();
 }
 

@@ -4,12 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/output_file.h"
 #include "policy/trace/replay.h"
 #include "policy/trace/routing_profile.h"
 #include "policy/trace/routing_trace.h"
+#include "policy/trace/trace_csv.h"
 
 namespace sluice::cli {
 
@@ -23,16 +25,17 @@ struct TraceInput {
 // Throws Errc::bad_file, also later from next(), for what is no trace or ends too early.
 TraceInput open_trace(const std::string& path);
 
-// In the binary format.
+// As CSV where the name ends in .csv, else in the binary format.
 class TraceOutput {
  public:
   TraceOutput(const std::string& path, const policy::TraceHeader& header);
-  void write(const policy::RoutingStep& step) { writer_.write(step); }
+  void write(const policy::RoutingStep& step);
   void commit();
 
  private:
   OutputFile file_;
-  policy::TraceWriter writer_;
+  std::optional<policy::TraceWriter> binary_;
+  std::optional<policy::TraceCsvWriter> csv_;
 };
 
 // Throws Errc::bad_file for what is no profile, or that of a model of another shape.

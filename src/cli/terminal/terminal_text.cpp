@@ -50,4 +50,8 @@ void print_warning(std::string_view text) {
   std::fprintf(stderr, "sluice: warning: %s\n", one_line(text).c_str());
 }
 
+void print_note(std::string_view text) {
+  std::fprintf(stderr, "sluice: note: %s\n", one_line(text).c_str());
+}
+
 }  // namespace sluice::cli

@@ -20,5 +20,6 @@ std::string one_line(std::string_view text);
 // "sluice: error: text" on standard error, in one line whatever the text is.
 void print_error(std::string_view text);
 void print_warning(std::string_view text);
+void print_note(std::string_view text);
 
 }  // namespace sluice::cli

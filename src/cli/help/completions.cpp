@@ -1,0 +1,137 @@
+// See completions.h. Words that belong to no flag are completed with models and files.
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/help/completions.h"
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sluice::cli {
+namespace {
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// In single quotes, for all three shells.
+std::string in_single_quotes(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// "-m --model ..."
+std::string flags_line(const CLI::App& command) {
+  std::string out;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_snames()) out += cat(" -", name);
+    for (const std::string& name : option->get_lnames()) out += cat(" --", name);
+  }
+  return out.empty() ? out : out.substr(1);
+}
+
+std::string command_names(const CLI::App& app) {
+  std::string out;
+  for (const CLI::App* command : commands_of(app))
+    out += cat(out.empty() ? "" : " ", command->get_name());
+  return out;
+}
+
+}  // namespace
+
+std::string bash_completions(const CLI::App& app) {
+  std::string out =
+      cat("# bash completion for sluice; made by: sluice completions bash\n"
+          "_sluice() {\n"
+          "  local word=${COMP_WORDS[COMP_CWORD]} flags=\n"
+          "  if (( COMP_CWORD == 1 )); then\n"
+          "    COMPREPLY=($(compgen -W '",
+          command_names(app),
+          " --help --version' -- \"$word\"))\n"
+          "    return\n"
+          "  fi\n"
+          "  case ${COMP_WORDS[1]} in\n");
+  for (const CLI::App* command : commands_of(app)) {
+    out += cat("    ", command->get_name(), ") flags=", in_single_quotes(flags_line(*command)),
+               " ;;\n");
+  }
+  return out +
+         "  esac\n"
+         "  if [[ $word == -* ]]; then\n"
+         "    COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+         "  else\n"
+         "    COMPREPLY=($(compgen -W \"$(sluice list --names 2>/dev/null)\" -- \"$word\")"
+         " $(compgen -f -- \"$word\"))\n"
+         "  fi\n"
+         "}\n"
+         "complete -o filenames -F _sluice sluice\n";
+}
+
+std::string zsh_completions(const CLI::App& app) {
+  std::string out =
+      "#compdef sluice\n"
+      "# made by: sluice completions zsh\n"
+      "_sluice() {\n"
+      "  local -a commands flags\n"
+      "  commands=(\n";
+  const auto entry = [](const std::string& name, const std::string& what) {
+    std::string escaped;
+    for (const char c : name) escaped += c == ':' ? std::string("\\:") : std::string(1, c);
+    return cat("    ", in_single_quotes(cat(escaped, ":", what)), "\n");
+  };
+  for (const CLI::App* command : commands_of(app)) {
+    out += entry(command->get_name(), command->get_description());
+  }
+  out +=
+      "  )\n"
+      "  if (( CURRENT == 2 )); then\n"
+      "    _describe command commands\n"
+      "    return\n"
+      "  fi\n"
+      "  case $words[2] in\n";
+  for (const CLI::App* command : commands_of(app)) {
+    out += cat("  ", command->get_name(), ")\n    flags=(\n");
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_snames())
+        out += entry("-" + name, option->get_description());
+      for (const std::string& name : option->get_lnames())
+        out += entry("--" + name, option->get_description());
+    }
+    out += "    ) ;;\n";
+  }
+  return out +
+         "  esac\n"
+         "  if [[ $words[CURRENT] == -* ]]; then\n"
+         "    _describe flag flags\n"
+         "  else\n"
+         "    compadd -- ${(f)\"$(sluice list --names 2>/dev/null)\"}\n"
+         "    _files\n"
+         "  fi\n"
+         "}\n"
+         "compdef _sluice sluice\n";
+}
+
+std::string fish_completions(const CLI::App& app) {
+  std::string out = "# fish completion for sluice; made by: sluice completions fish\n";
+  for (const CLI::App* command : commands_of(app)) {
+    out += cat("complete -c sluice -n __fish_use_subcommand -f -a ", command->get_name(), " -d ",
+               in_single_quotes(command->get_description()), "\n");
+  }
+  for (const CLI::App* command : commands_of(app)) {
+    const std::string where =
+        cat("complete -c sluice -n '__fish_seen_subcommand_from ", command->get_name(), "'");
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->get_lnames().empty() && option->get_snames().empty()) continue;
+      out += where;
+      for (const std::string& name : option->get_snames()) out += cat(" -s ", name);
+      for (const std::string& name : option->get_lnames()) out += cat(" -l ", name);
+      if (option->get_items_expected_max() > 0) out += " -r";
+      out += cat(" -d ", in_single_quotes(option->get_description()), "\n");
+    }
+    out += cat(where, " -a '(sluice list --names 2>/dev/null)'\n");
+  }
+  return out;
+}
+
+}  // namespace sluice::cli
