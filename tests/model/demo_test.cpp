@@ -52,10 +52,14 @@ class Demo {
   Model model_;
 };
 
-const Demo& demo() {
-  static const Demo only(SLUICE_SHIPPED_MODELS "/demo-attn.gguf");
-  return only;
+std::string demo_model(const std::string& name) {
+  return std::string(SLUICE_SHIPPED_MODELS) + "/" + name + ".gguf";
 }
+
+class DemoModel : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Shipped, DemoModel, testing::Values("demo-attn", "demo-hybrid"),
+                         [](const auto& info) { return std::string(info.param).substr(5); });
 
 bool is_right(const Json& question, const std::string& answer) {
   const Json& expected = question.at("expected");
@@ -88,7 +92,8 @@ void expect_share(const std::map<std::string, Tally>& tallies,
                                               << wrong;
 }
 
-TEST(DemoModel, AnswersQuestionsThatTrainingNeverSaw) {
+TEST_P(DemoModel, AnswersQuestionsThatTrainingNeverSaw) {
+  const Demo demo(demo_model(GetParam()));
   std::ifstream file(demo_data("questions.jsonl"));
   std::map<std::string, Tally> tallies;
   std::map<std::string, int> n_of_kind;
@@ -98,7 +103,7 @@ TEST(DemoModel, AnswersQuestionsThatTrainingNeverSaw) {
     const Json question = Json::parse(line);
     const std::string kind = question.at("kind");
     if (n_of_kind[kind]++ % kStride != 0) continue;
-    const std::string answer = demo().answer(question.at("prompt"));
+    const std::string answer = demo.answer(question.at("prompt"));
     Tally& tally = tallies[kind];
     ++tally.n_asked;
     if (is_right(question, answer)) {
@@ -112,23 +117,26 @@ TEST(DemoModel, AnswersQuestionsThatTrainingNeverSaw) {
   expect_share(tallies, {"multiply"}, 0.97, wrong);
   expect_share(tallies, {"sort"}, 0.95, wrong);
   expect_share(tallies, {"world"}, 0.95, wrong);
-  expect_share(tallies, {"json"}, 0.98, wrong);
+  // demo-hybrid has one of 40 wrong in llama.cpp too (tools/demo_model/README.md).
+  const bool is_hybrid = std::string_view(GetParam()) == "demo-hybrid";
+  expect_share(tallies, {"json"}, is_hybrid ? 0.975 : 0.98, wrong);
   for (const auto& [kind, tally] : tallies) {
     std::printf("%-14s %3d of %3d\n", kind.c_str(), tally.n_right, tally.n_asked);
   }
 }
 
 // Golden vectors of transformers, computed with the weights of the shipped file turned to F32.
-TEST(DemoModel, InF32ItsLogitsAreThoseOfTransformers) {
+TEST_P(DemoModel, InF32ItsLogitsAreThoseOfTransformers) {
+  const std::string name = GetParam();
   constexpr float kBound = 2e-3f;
   const test::TempDir dir;
   ThreadPool pool(2);
-  model_file::requantize(gguf::ModelFile::open(SLUICE_SHIPPED_MODELS "/demo-attn.gguf"),
-                         dir / "f32.gguf", model_file::QuantMix::parse("F32"), pool, {});
+  model_file::requantize(gguf::ModelFile::open(demo_model(name)), dir / "f32.gguf",
+                         model_file::QuantMix::parse("F32"), pool, {});
   const Model model = Model::load(dir / "f32.gguf");
-  std::ifstream json_file(demo_data("demo-attn.json"));
+  std::ifstream json_file(demo_data(name + ".json"));
   const Json golden = Json::parse(json_file);
-  std::ifstream expected(demo_data("demo-attn.logits.bin"), std::ios::binary);
+  std::ifstream expected(demo_data(name + ".logits.bin"), std::ios::binary);
   std::vector<float> row(static_cast<size_t>(model.info().n_vocab));
   float worst = 0.0f;
   int n_rows = 0;
@@ -154,12 +162,13 @@ TEST(DemoModel, InF32ItsLogitsAreThoseOfTransformers) {
 }
 
 // Greedy decoding on the CPU is exact, so any change of these texts is a change of the arithmetic.
-TEST(DemoModel, SaysWhatItSaidBefore) {
+TEST(DemoModels, SayWhatTheySaidBefore) {
+  const Demo demo(demo_model("demo-attn"));
   std::ifstream file(demo_data("greedy.json"));
   const Json cases = Json::parse(file);
   ASSERT_EQ(cases.size(), 3u);
   for (const Json& c : cases) {
-    EXPECT_EQ(demo().answer(c.at("prompt")), c.at("answer").get<std::string>());
+    EXPECT_EQ(demo.answer(c.at("prompt")), c.at("answer").get<std::string>());
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -12,7 +13,8 @@
 namespace sluice {
 namespace {
 
-constexpr float kBound = 2e-4f;  // on logits of +-13, with F32 weights and an F32 KV cache
+constexpr float kBound = 2e-4f;        // on logits of +-13, with F32 weights and an F32 KV cache
+constexpr float kHybridBound = 5e-4f;  // over 256 tokens, whose states all stand on one another
 
 struct Golden {
   std::string model_path;
@@ -62,7 +64,17 @@ Difference compare(const Model& model, const Golden& golden, const SessionOption
   return worst;
 }
 
-class GoldenTest : public testing::TestWithParam<std::tuple<const char*, int>> {};
+class GoldenTest : public testing::TestWithParam<std::tuple<std::string, int>> {};
+
+// Those of hybrids are made on a machine with PyTorch (tools/golden) and count once they are there.
+std::vector<std::string> golden_architectures() {
+  std::vector<std::string> all = {"qwen3moe", "qwen2moe", "olmoe", "llama"};
+  for (const char* hybrid : {"qwen35moe", "qwen3next"}) {
+    const std::string path = std::string(SLUICE_TEST_DATA) + "/golden/" + hybrid + ".json";
+    if (std::filesystem::exists(path)) all.emplace_back(hybrid);
+  }
+  return all;
+}
 
 TEST_P(GoldenTest, LogitsAreThoseOfTransformers) {
   const auto [architecture, chunk] = GetParam();
@@ -71,18 +83,18 @@ TEST_P(GoldenTest, LogitsAreThoseOfTransformers) {
   const Difference worst = compare(
       model, golden, {.k_type = KvType::f32, .v_type = KvType::f32, .prefill_chunk = chunk});
   EXPECT_EQ(worst.n_compared, golden.logits.size());
-  EXPECT_LE(worst.value, kBound) << "sequence " << worst.sequence << ", position " << worst.pos
-                                 << ", token " << worst.id;
+  const bool is_hybrid = architecture == "qwen35moe" || architecture == "qwen3next";
+  EXPECT_LE(worst.value, is_hybrid ? kHybridBound : kBound)
+      << "sequence " << worst.sequence << ", position " << worst.pos << ", token " << worst.id;
   RecordProperty("max_difference", std::to_string(worst.value));
 }
 
 std::string case_name(const testing::TestParamInfo<GoldenTest::ParamType>& info) {
-  return std::string(std::get<0>(info.param)) + "_in_chunks_of_" +
-         std::to_string(std::get<1>(info.param));
+  return std::get<0>(info.param) + "_in_chunks_of_" + std::to_string(std::get<1>(info.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(Chunks, GoldenTest,
-                         testing::Combine(testing::Values("qwen3moe", "qwen2moe", "olmoe", "llama"),
+                         testing::Combine(testing::ValuesIn(golden_architectures()),
                                           testing::Values(1, 7, 64, 512)),
                          case_name);
 

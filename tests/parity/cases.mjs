@@ -2,15 +2,37 @@
 // deliberate faults, each with its bound. The bounds of kQuantised and kExact are the project's
 // promise: a case that breaks one is a bug to be found, never a bound to be widened.
 import {
+  drop_attention_gate,
+  drop_decay,
   drop_minima,
   drop_renormalisation,
   drop_sub_block_scales,
   halve_block_scale,
   pair_rope_wrongly,
+  reverse_taps,
   swap_experts,
+  swap_gate_and_up,
+  swap_key_heads,
 } from "./faults.mjs";
 
-export const kArchitectures = ["qwen3moe", "qwen2moe", "olmoe", "llama"];
+export const kArchitectures = [
+  "qwen3moe",
+  "qwen2moe",
+  "olmoe",
+  "llama",
+  "qwen35moe",
+  "qwen3next",
+  "qwen3",
+  "qwen35",
+];
+const kHybrids = ["qwen35moe", "qwen3next", "qwen35"]; // with recurrent layers
+const kDense = ["qwen3", "qwen35"]; // without experts, so without ties of a router
+
+// For `sluice synth`: two of four experts, where the architecture has any.
+export function few_experts(arch) {
+  return kDense.includes(arch) ? [] : ["--experts", "4", "--experts-used", "2"];
+}
+
 export const kTypes = [
   "F32",
   "F16",
@@ -46,24 +68,63 @@ const kExact = { max: 1e-7 };
 // has 3.9 % above. Before calling a case near the bound a bug, compare with exact arithmetic.
 const kManyTokens = 384;
 
+// Dense hybrids have no ties, and keep the plain bound with the two layers that qwen35moe has here: the
+// worst type (Q6_K) has a 95 % of 8e-5. One recurrent layer more multiplies both engines' own errors by
+// 2.5 (Q6_K: the 95 % from exact are then 2.1e-4 for llama.cpp, 8.7e-5 for sluice), so that 5 of 17
+// types would lie above it.
+
+// Hybrids: a tie that falls otherwise changes a state that later tokens read, so that with few experts
+// more than 5 % of the positions can lie above, in 10 of 34 cases with 4 of 8 experts and in 7 with 2.
+// Compared with exact arithmetic (the same weights as F32, where the two agree to 1e-9), those are
+// positions at which one of the two is far from exact and the other is not: qwen35moe/Q4_K with 2 of 8
+// has 21 of 384 positions above, llama.cpp is above from exact at 16 and sluice at 11, both at 2 of the
+// 21; the medians from exact are 2.5e-5 and 1.1e-5. So positions at which llama.cpp itself is above from
+// exact say nothing about sluice and are left out, by llama.cpp's two answers alone; most must stay.
+const kTied = { ...kQuantised, least: 0.9 };
+
 // One shape per architecture: small, with grouped kv heads where the architecture allows them, a
 // head_dim that is not d_model / n_heads (qwen3moe) and a shared expert of its own width
 // (qwen2moe). All rows are multiples of 256, which the K-quants need.
-const kShape = {
+const kDenseShape = {
   layers: 2,
   "d-model": 256,
   heads: 4,
   "kv-heads": 2,
   "head-dim": 64,
-  experts: 8,
-  "experts-used": 4,
-  "d-ff": 256,
+  "d-ff": 512,
 };
+const kShape = { ...kDenseShape, experts: 8, "experts-used": 4, "d-ff": 256 };
 const kShapes = {
   qwen3moe: { ...kShape, layers: 3, "head-dim": 128, "experts-used": 3 },
   qwen2moe: { ...kShape, "d-ff-shared": 512 },
   olmoe: { ...kShape, "kv-heads": 4 },
   llama: { ...kShape, "experts-used": 2 },
+  qwen35moe: {
+    ...kShape,
+    "attention-every": 2,
+    "experts-used": 2,
+    "d-ff-shared": 512,
+    "key-heads": 2,
+    "value-heads": 4,
+    "state-dim": 64,
+  },
+  qwen3next: {
+    ...kShape,
+    "attention-every": 2,
+    "experts-used": 4,
+    rot: 16,
+    "key-heads": 2,
+    "value-heads": 4,
+    "state-dim": 128,
+  },
+  qwen3: { ...kDenseShape, layers: 3, "head-dim": 128 },
+  qwen35: {
+    ...kDenseShape,
+    "attention-every": 2,
+    "key-heads": 2,
+    "value-heads": 4,
+    "state-dim": 64,
+  },
 };
 
 // Sizes that fill no tile: 5 heads, 5 experts, 3 blocks of 32 in d_ff, an odd vocabulary.
@@ -74,12 +135,15 @@ function awkward(arch) {
     heads: 5,
     "kv-heads": 1,
     "head-dim": 32,
-    experts: 5,
-    "experts-used": 3,
     "d-ff": 96,
   };
+  if (!kDense.includes(arch)) Object.assign(shape, { experts: 5, "experts-used": 3 });
   if (arch === "olmoe") shape["kv-heads"] = 5;
   if (arch === "qwen2moe") shape["d-ff-shared"] = 64;
+  if (kHybrids.includes(arch)) {
+    const net = { "attention-every": 2, "key-heads": 3, "value-heads": 9, "state-dim": 32, rot: 12 };
+    Object.assign(shape, net, { layers: 3 });
+  }
   return { ...shape, vocab: 301 };
 }
 
@@ -116,11 +180,13 @@ function comparison(name, spec, bound, extra = {}) {
 
 function quantised_cases() {
   return kArchitectures.flatMap((arch) =>
-    kTypes.map((type) =>
-      comparison(`quant/${arch}/${type}`, model(arch, type, 0.02), kQuantised, {
+    kTypes.map((type) => {
+      const exact = kHybrids.includes(arch) && !kDense.includes(arch); // compared with exact arithmetic as well
+      return comparison(`quant/${arch}/${type}`, model(arch, type, 0.02), exact ? kTied : kQuantised, {
         n_tokens: kManyTokens,
-      }),
-    ),
+        exact,
+      });
+    }),
   );
 }
 
@@ -143,6 +209,41 @@ function exact_cases() {
       }),
     ];
   });
+}
+
+// What files of hybrids may hold besides: an MTP block, which is left aside, gate and up in one
+// tensor, and all inputs of a recurrent layer in one.
+function hybrid_form_cases() {
+  const forms = kHybrids.flatMap((arch) => [
+    ...(kDense.includes(arch) ? [] : [[arch, "merged gate and up", { form: "ffn_gate_up_exps" }]]),
+    [arch, "an MTP block", { mtp: 1 }],
+    [arch, "one attention layer", { layers: 5, "attention-every": 5 }],
+  ]);
+  forms.push(["qwen3next", "fused inputs", { form: "ssm_in" }]);
+  return forms.map(([arch, what, extra]) =>
+    comparison(`exact/${arch}/${what}`, model(arch, "F32", 0.06, extra), kExact, { kv: "f32" }),
+  );
+}
+
+// Files of llama come with experts or without.
+function dense_llama_cases() {
+  const dense = (type, std, extra) => {
+    const { experts, "experts-used": used, ...spec } = model("llama", type, std, extra);
+    return { ...spec, dense: true };
+  };
+  const plain = dense("F32", 0.06);
+  return [
+    comparison("exact/llama/dense", plain, kExact, { kv: "f32" }),
+    comparison("exact/llama/dense, awkward sizes", dense("F32", 0.06, awkward("llama")), kExact, { kv: "f32" }),
+    ...["F16", "Q8_0", "Q4_K_M"].map((type) =>
+      comparison(`quant/llama/dense ${type}`, dense(type, 0.02), kQuantised, { n_tokens: kManyTokens }),
+    ),
+    comparison("bites/gate and up swapped/llama, dense", plain, kExact, {
+      kv: "f32",
+      kind: "fault",
+      edit: swap_gate_and_up,
+    }),
+  ];
 }
 
 // Other cache types, on F32 weights. bf16 and q8_0 agree with llama.cpp's directly; no bound was
@@ -199,10 +300,19 @@ function fault_cases() {
   const fault = (name, edit, [spec, bound, extra], more = {}) =>
     comparison(`bites/${name}`, spec, bound, { kind: "fault", edit, ...extra, ...more });
   const cases = [];
-  for (const arch of kArchitectures)
-    cases.push(fault(`one expert swapped/${arch}`, swap_experts, exact(arch)));
+  for (const arch of kArchitectures) {
+    const is_dense = kDense.includes(arch);
+    const [what, edit] = is_dense ? ["gate and up", swap_gate_and_up] : ["one expert", swap_experts];
+    cases.push(fault(`${what} swapped/${arch}`, edit, exact(arch)));
+  }
   for (const arch of ["llama", "qwen2moe"])
     cases.push(fault(`RoPE paired wrongly/${arch}`, pair_rope_wrongly, exact(arch)));
+  for (const arch of kHybrids) {
+    cases.push(fault(`no gate on attention/${arch}`, drop_attention_gate, exact(arch)));
+    cases.push(fault(`no decay/${arch}`, drop_decay, exact(arch)));
+    cases.push(fault(`taps reversed/${arch}`, reverse_taps, exact(arch)));
+    cases.push(fault(`key heads swapped/${arch}`, swap_key_heads, exact(arch)));
+  }
   cases.push(fault("no renormalisation", drop_renormalisation, exact("llama")));
   cases.push(
     fault(
@@ -213,6 +323,8 @@ function fault_cases() {
     ),
   );
   cases.push(fault("one expert swapped, Q4_K", swap_experts, loose("qwen3moe", "Q4_K")));
+  const tied = [model("qwen35moe", "Q4_K", 0.02), kTied, { n_tokens: kManyTokens, exact: true }];
+  cases.push(fault("one expert swapped, Q4_K, ties left out", swap_experts, tied));
   cases.push(fault("RoPE paired wrongly, Q4_K", pair_rope_wrongly, loose("llama", "Q4_K")));
   cases.push(
     fault(
@@ -246,5 +358,6 @@ export function case_groups() {
   const groups = kArchitectures.map((arch) =>
     quantised_cases().filter((test) => test.model.arch === arch),
   );
-  return [exact_cases(), ...groups, kv_cases(), greedy_cases(), fault_cases()];
+  const forms = [...hybrid_form_cases(), ...dense_llama_cases()];
+  return [[...exact_cases(), ...forms], ...groups, kv_cases(), greedy_cases(), fault_cases()];
 }

@@ -10,7 +10,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { kArchitectures } from "./cases.mjs";
+import { few_experts, kArchitectures } from "./cases.mjs";
 import { parallel, run_program } from "./programs.mjs";
 import { generate, SchemaJudge } from "./schema_judge.mjs";
 
@@ -24,12 +24,11 @@ const kContext = 16384;
 
 async function make_models(sluice, folder) {
   const width = ["--layers", "2", "--d-model", "64", "--d-ff", "64", "--heads", "2"];
-  const experts = ["--experts", "4", "--experts-used", "2"];
   const weights = ["--std", "0.1", "--type", "F32"];
   const models = [];
   for (const arch of kArchitectures) {
     const path = join(folder, `${arch}.gguf`);
-    const size = [...width, ...experts, ...weights];
+    const size = [...width, ...few_experts(arch), ...weights];
     await run_program(sluice, ["synth", path, "--arch", arch, ...size]);
     models.push(path);
   }

@@ -1,6 +1,6 @@
-// The shipped demo models in llama.cpp: both load there; demo-attn gives the same probabilities in both
-// engines at every position of the held-out questions and their answers; demo-hybrid, which sluice does not
-// run yet, gives those of transformers there (golden vectors of the very weights in the file).
+// The shipped demo models in llama.cpp: both load there, and give the same probabilities in both engines at
+// every position of the held-out questions and their answers; demo-hybrid gives those of transformers there
+// too (golden vectors of the very weights in the file).
 //
 //   node demo_test.mjs --sluice PROGRAM --work DIR --models DIR --data DIR
 // SPDX-License-Identifier: Apache-2.0
@@ -11,7 +11,11 @@ import { kl_divergence, log_sum_exp, rows_of_oracle, rows_of_sluice, show } from
 import { ask_oracle, has_oracle, parallel, run_program } from "./programs.mjs";
 
 const kMeanKl = 1e-3;
+// Above this only where llama.cpp is further from exact arithmetic (the same weights as F32) than
+// sluice. demo-hybrid has one such position of 10,924, behind a near tie of a router: 7.3e-2 between
+// the two, 1.7e-1 from exact to llama.cpp and 2.7e-2 to sluice.
 const kMaxKl = 5e-2;
+const kMostOver = 3; // positions
 const kLogitBound = 2e-3;
 const kQuestions = 300;
 const kGoldenRows = 64; // of demo-hybrid: 8 positions of 8 sequences
@@ -47,8 +51,8 @@ function spelled(answer) {
   return typeof answer === "string" ? answer : JSON.stringify(answer, null, 1).replace(/,\n */g, ", ").replace(/\n */g, "");
 }
 
-async function compare_attn() {
-  const model = join(options.models, "demo-attn.gguf");
+async function compare_answers(name) {
+  const model = join(options.models, `${name}.gguf`);
   const questions = readFileSync(join(options.data, "questions.jsonl"), "utf8").trim().split("\n").map((line) => JSON.parse(line));
   const sequences = [];
   await parallel(questions.keys(), kAtOnce, async (i) => {
@@ -57,6 +61,7 @@ async function compare_attn() {
     sequences[i] = JSON.parse(out).tokens.map((t) => t.id);
   });
   const kls = [];
+  const over = []; // {sequence, question, pos, kl, theirs, ours}
   let worst = { kl: -1 };
   await each_of_llama(model, sequences, "f16", async (i, theirs) => {
     const args = ["logits", "-m", model, "--tokens", sequences[i].join(","), "--all", "--json", "-t", "1"];
@@ -65,19 +70,37 @@ async function compare_attn() {
       const kl = kl_divergence(row, ours[pos]);
       kls.push(kl);
       if (!(kl <= worst.kl)) worst = { kl, question: questions[i].id, pos };
+      if (!(kl <= kMaxKl)) over.push({ sequence: sequences[i], question: questions[i].id, pos, theirs: row, ours: ours[pos] });
     });
   });
   const mean = kls.reduce((a, b) => a + b, 0) / kls.length;
-  const found = `demo-attn: KL over ${kls.length} positions of ${questions.length} questions: mean ${show(mean)}, max ${show(worst.kl)} at position ${worst.pos} of ${worst.question}`;
+  const found = `${name}: KL over ${kls.length} positions of ${questions.length} questions: mean ${show(mean)}, max ${show(worst.kl)} at position ${worst.pos} of ${worst.question}`;
   console.log(found);
-  if (!(questions.length === kQuestions && mean <= kMeanKl && worst.kl <= kMaxKl))
-    throw new Error(`${found}; expected ${kQuestions} questions, a mean of at most ${kMeanKl} and a maximum of ${kMaxKl}`);
+  if (!(questions.length === kQuestions && mean <= kMeanKl && over.length <= kMostOver))
+    throw new Error(`${found}; expected ${kQuestions} questions, a mean of at most ${kMeanKl} and ${kMostOver} positions above ${kMaxKl}, got ${over.length}`);
+  await compare_with_exact(name, over);
+}
+
+async function as_f32(name) {
+  const f32 = join(scratch, `${name}-f32.gguf`);
+  await run_program(options.sluice, ["quantize", join(options.models, `${name}.gguf`), f32, "F32"]);
+  return f32;
+}
+
+async function compare_with_exact(name, over) {
+  if (over.length === 0) return;
+  await each_of_llama(await as_f32(name), over.map(({ sequence }) => sequence), "f16", (i, exact) => {
+    const { question, pos, theirs, ours } = over[i];
+    const [from_theirs, from_ours] = [theirs, ours].map((row) => kl_divergence(exact[pos], row));
+    const found = `${name}: position ${pos} of ${question}: KL from exact to llama.cpp ${show(from_theirs)}, to sluice ${show(from_ours)}`;
+    console.log(found);
+    if (!(from_ours <= from_theirs)) throw new Error(`${found}; expected sluice to be the nearer one`);
+  });
 }
 
 async function compare_hybrid() {
   const { tokens, positions } = JSON.parse(readFileSync(join(options.data, "demo-hybrid.json"), "utf8"));
-  const f32 = join(scratch, "demo-hybrid-f32.gguf");
-  await run_program(options.sluice, ["quantize", join(options.models, "demo-hybrid.gguf"), f32, "F32"]);
+  const f32 = await as_f32("demo-hybrid");
   const bytes = readFileSync(join(options.data, "demo-hybrid.logits.bin"));
   const golden = new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
   const n_rows = positions.flat().length;
@@ -101,5 +124,6 @@ async function compare_hybrid() {
     throw new Error(`${found}; expected ${kGoldenRows} rows and at most ${kLogitBound}, compared ${n_seen}`);
 }
 
-await compare_attn();
+await compare_answers("demo-attn");
+await compare_answers("demo-hybrid");
 await compare_hybrid();

@@ -15,6 +15,17 @@ export function swap_experts(gguf, layer = 0, a = 0, b = 1) {
   kept.copy(tensor.bytes, b * slab);
 }
 
+// Gate and up of a dense network exchange their places in one layer: SiLU is of the other product.
+export function swap_gate_and_up(gguf, layer = 0) {
+  const of = (name) => `blk.${layer}.ffn_${name}.weight`;
+  const { bytes, type } = gguf.tensors.get(of("gate"));
+  const up = gguf.tensors.get(of("up"));
+  if (up.type !== type) throw new Error(`gate is of type ${type}, up of ${up.type}`);
+  const kept = Buffer.from(bytes);
+  up.bytes.copy(bytes);
+  kept.copy(up.bytes);
+}
+
 // Rows of every head of q and k in another order; to_source(row, head_dim) is the row that moves to
 // `row`.
 function reorder_heads(gguf, to_source) {
@@ -89,6 +100,62 @@ export function drop_renormalisation(gguf) {
         gguf.tensors.set(`blk.${layer}.attn_${part}.bias`, zeros([weight.dims[1]]));
     }
   }
+}
+
+// The gate on attention's output left out: gates of zero let one half through everywhere, and the
+// output matrix makes up for that. F32 alone, like the three below.
+export function drop_attention_gate(gguf) {
+  const arch = architecture(gguf);
+  const head_dim = head_dim_of(gguf, arch);
+  for (const [name, tensor] of gguf.tensors) {
+    if (/attn_q\.weight$/.test(name)) {
+      const row_bytes = tensor.bytes.length / tensor.dims[1];
+      for (let row = 0; row < tensor.dims[1]; ++row)
+        if (row % (2 * head_dim) >= head_dim)
+          tensor.bytes.fill(0, row * row_bytes, (row + 1) * row_bytes);
+    }
+    if (/attn_output\.weight$/.test(name)) change_floats(tensor, (value) => 2 * value);
+  }
+}
+
+// A recurrent layer that forgets nothing.
+export function drop_decay(gguf) {
+  for (const [name, tensor] of gguf.tensors) if (/ssm_a$/.test(name)) tensor.bytes.fill(0);
+}
+
+// The convolution's taps read from the newest to the oldest.
+export function reverse_taps(gguf) {
+  for (const [name, tensor] of gguf.tensors) {
+    if (!/ssm_conv1d\.weight$/.test(name)) continue;
+    const n_taps = tensor.dims[0];
+    const source = Buffer.from(tensor.bytes);
+    for (let at = 0; at < source.length / 4; ++at) {
+      const from = at - (at % n_taps) + (n_taps - 1 - (at % n_taps));
+      source.copy(tensor.bytes, at * 4, from * 4, (from + 1) * 4);
+    }
+  }
+}
+
+// Value heads that read another's key: the keys of the first two heads, and their channels of the
+// convolution, change places.
+export function swap_key_heads(gguf) {
+  const arch = architecture(gguf);
+  const dim = read_u32(gguf, `${arch}.ssm.state_size`);
+  const first = read_u32(gguf, `${arch}.ssm.group_count`) * dim; // behind the queries
+  for (const [name, tensor] of gguf.tensors) {
+    if (!/(attn_qkv|ssm_conv1d)\.weight$/.test(name)) continue;
+    const head_bytes = (tensor.bytes.length / tensor.dims[1]) * dim;
+    const at = (first / dim) * head_bytes;
+    const kept = Buffer.from(tensor.bytes.subarray(at, at + head_bytes));
+    tensor.bytes.copy(tensor.bytes, at, at + head_bytes, at + 2 * head_bytes);
+    kept.copy(tensor.bytes, at + head_bytes);
+  }
+}
+
+function change_floats(tensor, change) {
+  if (tensor.type !== kF32) throw new Error("expected a tensor of type F32");
+  for (let at = 0; at < tensor.bytes.length; at += 4)
+    tensor.bytes.writeFloatLE(change(tensor.bytes.readFloatLE(at)), at);
 }
 
 // A Q4_K reader that leaves out the 6-bit scales of the sub-blocks: in one tensor every scale

@@ -12,7 +12,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { case_groups, kArchitectures, kGreedy, token_ids } from "./cases.mjs";
-import { judge, judge_cost, rows_of_oracle, rows_of_sluice, show } from "./compare.mjs";
+import { judge, judge_cost, judge_tied, rows_of_oracle, rows_of_sluice, show } from "./compare.mjs";
 import { read_gguf, write_gguf } from "./gguf_edit.mjs";
 import { ask_oracle, has_oracle, parallel, run_program } from "./programs.mjs";
 
@@ -47,8 +47,19 @@ class Suite {
   }
 
   async synth(spec) {
-    const options = Object.entries(spec).flatMap(([key, value]) => [`--${key}`, String(value)]);
+    const options = Object.entries(spec).flatMap(([key, value]) =>
+      value === true ? [`--${key}`] : [`--${key}`, String(value)],
+    );
     await run_program(this.sluice, ["synth", this.model_path(spec), ...options]);
+  }
+
+  // The same weights as F32, for tests that compare with exact arithmetic.
+  exact_path(spec) {
+    return `${this.model_path(spec)}.exact`;
+  }
+
+  async make_exact(spec) {
+    await run_program(this.sluice, ["quantize", this.model_path(spec), this.exact_path(spec), "F32"]);
   }
 
   // Log-probabilities of sluice for a test, from its own model file or the edited one at `path`.
@@ -75,7 +86,7 @@ class Suite {
   }
 
   // What to ask llama.cpp for a test: one job, and for a comparison of costs a second one with an
-  // exact cache.
+  // exact cache, for one with exact arithmetic a second one with exact weights.
   oracle_jobs(test) {
     const job = {
       model: this.model_path(test.model),
@@ -85,6 +96,7 @@ class Suite {
       greedy: test.kind === "greedy" ? kGreedy.n_new : 0,
       out: join(this.models_dir, `${file_name(test.name)}.f64`),
     };
+    if (test.exact) return [job, { ...job, model: this.exact_path(test.model), out: `${job.out}.exact` }];
     return test.cost ? [job, { ...job, kv: "f32", flash: false, out: `${job.out}.exact` }] : [job];
   }
 
@@ -94,6 +106,7 @@ class Suite {
       rows_of_oracle(readFileSync(out), answers[i].positions, answers[i].vocab),
     );
     const got = await this.sluice_rows(test, path, jobs[0].tokens);
+    if (test.exact) return judge_tied(exact, expected, got, test.bound);
     return test.cost
       ? judge_cost(exact, expected, got, test.cost)
       : judge(expected, got, test.bound);
@@ -177,8 +190,11 @@ class Suite {
     if (tests.length === 0) return;
     const specs = new Map(tests.map((test) => [model_name(test.model), test.model]));
     const unmade = new Map();
+    const exact = new Set(tests.filter((test) => test.exact).map((test) => model_name(test.model)));
     await parallel([...specs.values()], kParallel, (spec) =>
-      this.synth(spec).catch((error) => unmade.set(model_name(spec), error.message)),
+      this.synth(spec)
+        .then(() => exact.has(model_name(spec)) && this.make_exact(spec))
+        .catch((error) => unmade.set(model_name(spec), error.message)),
     );
     const made = tests.filter((test) => {
       const reason = unmade.get(model_name(test.model));
@@ -214,6 +230,7 @@ class Suite {
       tests.filter((test) => failed.has(test.name)).map((test) => this.model_path(test.model)),
     );
     for (const { out } of jobs) rmSync(out, { force: true });
+    for (const { model } of tests) rmSync(this.exact_path(model), { force: true });
     for (const { model } of tests)
       if (!wanted.has(this.model_path(model))) rmSync(this.model_path(model), { force: true });
   }

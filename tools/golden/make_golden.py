@@ -15,6 +15,9 @@ import platform
 import struct
 from dataclasses import asdict, dataclass
 
+import hybrid
+from hybrid import DeltaNet
+
 N_SEQS, N_TOKENS = 2, 96
 VOCAB, D_MODEL, N_HEADS, N_EXPERTS, D_FF, CONTEXT = 320, 64, 4, 8, 48, 256
 MIN_MARGIN = 1e-4  # between the router probabilities of rank k and k + 1
@@ -23,7 +26,7 @@ MAX_BYTES = 3_000_000  # of the three files of one architecture
 
 @dataclass(frozen=True)
 class Spec:
-    """What differs between the four models. Every number is unlike its neighbours and its default
+    """What differs between the models. Every number is unlike its neighbours and its default
     where it can be, so that a confusion of two of them does not go unseen."""
 
     arch: str
@@ -40,6 +43,16 @@ class Spec:
     qk_norm: str = "none"  # "head": weight [head_dim]; "all": weight [n_heads * head_dim]
     renormalise: bool = False  # chosen expert weights are divided by their sum
     interleave_rope: bool = False  # GGUF wants NORM pairing, see norm_pairing()
+    n_rot: int = 0  # values of a head that turn; 0: all
+    net: DeltaNet | None = None  # of hybrids, whose attention has a gate and whose norms mean 1 + w
+    n_seqs: int = N_SEQS
+    n_tokens: int = N_TOKENS
+
+    def is_linear(self, layer):
+        return self.net is not None and self.net.is_linear(layer)
+
+    def turning(self):
+        return self.n_rot or self.head_dim
 
 
 SPECS = [
@@ -51,6 +64,12 @@ SPECS = [
          n_kv_heads=N_HEADS, qk_norm="all"),
     Spec("llama", "Mixtral", n_layers=2, n_experts_used=2, rope_base=500000.0, eps=1e-5,
          renormalise=True, interleave_rope=True),
+    Spec("qwen35moe", "Qwen3_5Moe", n_layers=4, n_experts_used=3, rope_base=1e6, eps=1e-6, head_dim=32, n_rot=16,
+         dense_d_ff=96, shared_d_ff=80, qk_norm="head", renormalise=True, n_seqs=1, n_tokens=256,
+         net=DeltaNet(2, 6, 16, 4, attention_every=4, tiled=True, rope_sections=(3, 3, 2))),
+    Spec("qwen3next", "Qwen3Next", n_layers=3, n_experts_used=3, rope_base=50000.0, eps=1e-6, head_dim=32, n_rot=8,
+         dense_d_ff=96, shared_d_ff=80, qk_norm="head", renormalise=True, n_seqs=1, n_tokens=256,
+         net=DeltaNet(3, 6, 24, 4, attention_every=3, tiled=False)),
 ]
 
 
@@ -131,7 +150,7 @@ def model_metadata(spec):
         ("attention.head_count_kv", U32, spec.n_kv_heads),
         ("attention.layer_norm_rms_epsilon", F32, spec.eps),
         ("rope.freq_base", F32, spec.rope_base),
-        ("rope.dimension_count", U32, spec.head_dim),
+        ("rope.dimension_count", U32, spec.turning()),
         ("expert_count", U32, N_EXPERTS),
         ("expert_used_count", U32, spec.n_experts_used),
     ]
@@ -141,6 +160,8 @@ def model_metadata(spec):
         keys.append(("expert_feed_forward_length", U32, D_FF))
     if spec.shared_d_ff:
         keys.append(("expert_shared_feed_forward_length", U32, spec.shared_d_ff))
+    if spec.net:
+        keys += hybrid.metadata(spec.net)
     return [
         ("general.architecture", STRING, spec.arch),
         ("general.name", STRING, f"sluice golden {spec.arch}"),
@@ -213,11 +234,15 @@ def expert_matrices(weights, moe):
     )
 
 
-def layer_tensors(spec, weights, layer):
-    hf = f"model.layers.{layer}."
-    q_rows, kv_rows = N_HEADS * spec.head_dim, spec.n_kv_heads * spec.head_dim
-    rows = {"q": q_rows, "k": kv_rows, "v": kv_rows}
-    out = {"attn_norm.weight": weights.take(hf + "input_layernorm.weight", D_MODEL)}
+def take_norm(spec, weights, name, width):
+    norm = weights.take(name, width)
+    return hybrid.one_plus(norm) if spec.net else norm
+
+
+def attention_tensors(spec, weights, hf):
+    q_cols, kv_rows = N_HEADS * spec.head_dim, spec.n_kv_heads * spec.head_dim
+    rows = {"q": 2 * q_cols if spec.net else q_cols, "k": kv_rows, "v": kv_rows}  # with a gate for each query
+    out = {}
     for x in "qkv":
         matrix = weights.take(f"{hf}self_attn.{x}_proj.weight", rows[x], D_MODEL)
         if spec.interleave_rope and x != "v":
@@ -227,9 +252,20 @@ def layer_tensors(spec, weights, layer):
             out[f"attn_{x}.bias"] = weights.take(f"{hf}self_attn.{x}_proj.bias", rows[x])
         if spec.qk_norm != "none" and x != "v":
             width = spec.head_dim if spec.qk_norm == "head" else rows[x]
-            out[f"attn_{x}_norm.weight"] = weights.take(f"{hf}self_attn.{x}_norm.weight", width)
-    out["attn_output.weight"] = weights.take(hf + "self_attn.o_proj.weight", D_MODEL, q_rows)
-    out["ffn_norm.weight"] = weights.take(hf + "post_attention_layernorm.weight", D_MODEL)
+            out[f"attn_{x}_norm.weight"] = take_norm(spec, weights, f"{hf}self_attn.{x}_norm.weight", width)
+    out["attn_output.weight"] = weights.take(hf + "self_attn.o_proj.weight", D_MODEL, q_cols)
+    return out
+
+
+def layer_tensors(spec, weights, layer):
+    hf = f"model.layers.{layer}."
+    out = {"attn_norm.weight": take_norm(spec, weights, hf + "input_layernorm.weight", D_MODEL)}
+    if spec.is_linear(layer):
+        out |= hybrid.linear_tensors(spec.net, weights, hf, D_MODEL)
+    else:
+        out |= attention_tensors(spec, weights, hf)
+    after = "post_attention_norm.weight" if spec.net else "ffn_norm.weight"
+    out[after] = take_norm(spec, weights, hf + "post_attention_layernorm.weight", D_MODEL)
 
     moe = hf + ("block_sparse_moe." if f"{hf}block_sparse_moe.gate.weight" in weights else "mlp.")
     out["ffn_gate_inp.weight"] = weights.take(moe + "gate.weight", N_EXPERTS, D_MODEL)
@@ -249,7 +285,7 @@ def gguf_tensors(spec, state):
     out = {"token_embd.weight": weights.take("model.embed_tokens.weight", VOCAB, D_MODEL)}
     for layer in range(spec.n_layers):
         out |= layer_tensors(spec, weights, layer)
-    out["output_norm.weight"] = weights.take("model.norm.weight", D_MODEL)
+    out["output_norm.weight"] = take_norm(spec, weights, "model.norm.weight", D_MODEL)
     out["output.weight"] = weights.take("lm_head.weight", VOCAB, D_MODEL)
     weights.check_all_taken()
     return [(name, shape_of(values)[::-1], flatten(values)) for name, values in out.items()]
@@ -280,8 +316,15 @@ def make_model(spec, seed):
                          shared_expert_intermediate_size=spec.shared_d_ff),
         "olmoe": dict(num_experts=N_EXPERTS, norm_topk_prob=spec.renormalise, clip_qkv=None),
         "llama": dict(num_local_experts=N_EXPERTS, sliding_window=None),
-    }[spec.arch]
-    config = getattr(transformers, spec.hf + "Config")(**common, **per_arch)
+    }
+    if spec.net:
+        chosen = dict(num_experts=N_EXPERTS, moe_intermediate_size=D_FF,
+                      shared_expert_intermediate_size=spec.shared_d_ff)
+        chosen |= hybrid.config(spec.net, spec.n_layers, spec.n_rot, spec.head_dim, spec.rope_base)
+    else:
+        chosen = per_arch[spec.arch]
+    config_class = getattr(transformers, spec.hf + "TextConfig", None) or getattr(transformers, spec.hf + "Config")
+    config = config_class(**common | chosen)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"  # the plain loop over experts; grouped kernels lack float64
     model = getattr(transformers, spec.hf + "ForCausalLM")(config).float().eval()
@@ -293,8 +336,9 @@ def make_model(spec, seed):
         for name, weight in sorted(model.named_parameters()):
             noise = torch.randn(weight.shape, generator=generator, dtype=torch.float32)
             if name.endswith("norm.weight"):
-                weight.copy_(1 + 0.2 * noise)
-            elif name.endswith("bias"):
+                around_zero = spec.net and not name.endswith("linear_attn.norm.weight")
+                weight.copy_(0.2 * noise if around_zero else 1 + 0.2 * noise)
+            elif name.endswith(("bias", "A_log", "conv1d.weight")):
                 weight.copy_(0.5 * noise)
             else:
                 weight.copy_(noise * {"model.embed_tokens.weight": 1.0, "lm_head.weight": 0.4}.get(name, 0.2))
@@ -329,7 +373,8 @@ def run_float64(spec, model, tokens):
                 leaks.add(str(func))
             return out
 
-    frequencies = spec.rope_base ** (-torch.arange(0, spec.head_dim, 2, dtype=torch.float64) / spec.head_dim)
+    n_rot = spec.turning()
+    frequencies = spec.rope_base ** (-torch.arange(0, n_rot, 2, dtype=torch.float64) / n_rot)
     rotary = model.model.rotary_emb
     if not torch.allclose(rotary.inv_freq.double(), frequencies, rtol=1e-5, atol=0):
         raise SystemExit(f"make_golden: {spec.arch}: rope frequencies are not those of base {spec.rope_base}")
@@ -366,7 +411,8 @@ def find_clear_model(spec, first_seed):
 
     for seed in range(first_seed, first_seed + 200):
         model = make_model(spec, seed)
-        tokens = torch.randint(0, VOCAB, (N_SEQS, N_TOKENS), generator=torch.Generator().manual_seed(seed + 500_000))
+        drawn = torch.Generator().manual_seed(seed + 500_000)
+        tokens = torch.randint(0, VOCAB, (spec.n_seqs, spec.n_tokens), generator=drawn)
         weights = {name: tensor.tolist() for name, tensor in model.state_dict().items()}
         rough = run_float32(model, tokens)
         logits, margin, leaks = run_float64(spec, model, tokens)
@@ -404,8 +450,8 @@ def write_architecture(spec, first_seed, folder):
                      "python": platform.python_version(), "machine": platform.machine()},
         "config": config_facts(spec),
         **facts,
-        "n_seqs": N_SEQS,
-        "n_tokens": N_TOKENS,
+        "n_seqs": spec.n_seqs,
+        "n_tokens": spec.n_tokens,
         "tokens": tokens,
     }
     lines = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in story.items())
@@ -426,13 +472,15 @@ def write_architecture(spec, first_seed, folder):
 def main():
     parser = argparse.ArgumentParser(description="Write golden models and logits made by transformers.")
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=pathlib.Path("tests/data/golden"))
+    parser.add_argument("--only", nargs="*", choices=[spec.arch for spec in SPECS], help="these architectures")
     args = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)  # one order of summation
     args.folder.mkdir(parents=True, exist_ok=True)
     for i, spec in enumerate(SPECS):
-        write_architecture(spec, 1000 * (i + 1), args.folder)
+        if args.only is None or spec.arch in args.only:
+            write_architecture(spec, 1000 * (i + 1), args.folder)
 
 
 if __name__ == "__main__":
