@@ -6,16 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "backend/cuda/cuda_error.h"
 #include "backend/cuda/wide_experts.h"
 #include "base/random.h"
-#include "gpu_memory.cuh"
-#include "quant/random_rows.h"
-#include "quant/stripes.h"
+#include "gpu_wide.cuh"
 
 namespace sluice::backend::cuda {
 namespace {
@@ -23,33 +22,6 @@ namespace {
 using quant::Type;
 
 constexpr int kLayers = 48, kModel = 2048, kFf = 768, kExperts = 128, kUsed = 8;
-
-class Timer {
- public:
-  Timer() {
-    CHECK_CUDA(cudaEventCreate(&begin_));
-    CHECK_CUDA(cudaEventCreate(&end_));
-  }
-  // Microseconds: the median of 9 runs.
-  double operator()(const std::function<void()>& work) {
-    std::vector<float> times;
-    work();
-    for (int run = 0; run < 9; ++run) {
-      CHECK_CUDA(cudaEventRecord(begin_));
-      work();
-      CHECK_CUDA(cudaEventRecord(end_));
-      CHECK_CUDA(cudaEventSynchronize(end_));
-      float ms = 0;
-      CHECK_CUDA(cudaEventElapsedTime(&ms, begin_, end_));
-      times.push_back(1e3f * ms);
-    }
-    std::ranges::sort(times);
-    return times[4];
-  }
-
- private:
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
 
 // Eight products of 16 x 8 x 32 at a time, from registers alone.
 __global__ void __launch_bounds__(256) int8_products_kernel(int n, int* out) {
@@ -68,34 +40,6 @@ __global__ void __launch_bounds__(256) int8_products_kernel(int n, int* out) {
   int sum = 0;
   for (const auto& v : c) sum += v[0] ^ v[1] ^ v[2] ^ v[3];
   if (sum == 0x12345678) *out = sum;
-}
-
-// n matrices of stripes, `stride` apart, with the same content: only their places matter here.
-void fill_matrices(Type type, int n_cols, int n_rows, int n, uint8_t* out, size_t stride) {
-  const size_t row = quant::row_bytes(type, n_cols);
-  std::vector<std::byte> rows(8 * row), stripe(8 * row), all;
-  for (int at = 0; at < n_rows; at += 8) {
-    if (at < 64) {
-      quant::random_row_blocks(type, static_cast<uint64_t>(at), 0,
-                               static_cast<int64_t>(8 * row / quant::type_info(type).block_bytes),
-                               0.02f, rows.data());
-      quant::weave_rows(type, n_cols, rows.data(), stripe.data());
-    }
-    all.insert(all.end(), stripe.begin(), stripe.end());
-  }
-  for (int i = 0; i < n; ++i) {
-    CHECK_CUDA(cudaMemcpy(out + static_cast<size_t>(i) * stride,
-                          i ? out : static_cast<void*>(all.data()), all.size(),
-                          i ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice));
-  }
-}
-
-Int8Rows int8_rows(size_t n_rows, int n_cols) {
-  const auto n = n_rows * static_cast<size_t>((n_cols + 255) / 256);
-  std::vector<int8_t> q(256 * n);
-  for (size_t i = 0; i < q.size(); ++i) q[i] = static_cast<int8_t>(random_bits(5, i) & 63);
-  return {device(q), device(std::vector<float>(8 * n, 0.01f)),
-          device(std::vector<float>(8 * n, 0.1f)), (n_cols + 255) / 256};
 }
 
 // kUsed of kExperts for each row, by popularity as uneven as text's (log-normal, sigma 0.5).
@@ -122,7 +66,9 @@ std::vector<int32_t> choices(int n_rows) {
   return out;
 }
 
-void bench_layer(Timer& time, double peak, Type gate_up, Type down_type, int n_rows) {
+// pairs: as WideGemm's. Returns what the layer adds to its rows.
+std::vector<float> bench_layer(Timer& time, double peak, Type gate_up, Type down_type, int n_rows,
+                               int pairs) {
   const Launch how = launch_on(nullptr);
   const size_t up_at = size_t{kFf} * quant::row_bytes(gate_up, kModel), down_at = 2 * up_at;
   const size_t stride =
@@ -143,7 +89,8 @@ void bench_layer(Timer& time, double peak, Type gate_up, Type down_type, int n_r
   sort.n_experts = kExperts;
   sort.first = device<int32_t>(kExperts + 1);
   sort.slots = device<int32_t>(n);
-  const int height = std::min(wide_tile_height(gate_up, how), wide_tile_height(down_type, how));
+  const int height =
+      std::min(wide_tile_height(gate_up, how, pairs), wide_tile_height(down_type, how, pairs));
   const int most = most_tiles(n_slots, kExperts, height);
   const CutTiles cut{sort.first,
                      device(table),
@@ -159,6 +106,7 @@ void bench_layer(Timer& time, double peak, Type gate_up, Type down_type, int n_r
   up.in = int8_rows(static_cast<size_t>(n_rows), kModel);
   up.rows = {cut.tiles, cut.n_tiles, most, sort.slots, kUsed};
   up.height = height;
+  up.pairs = pairs;
   up.h = int8_rows(n, kFf);
   WideGemm down;
   down.type = down_type;
@@ -169,6 +117,7 @@ void bench_layer(Timer& time, double peak, Type gate_up, Type down_type, int n_r
   down.rows = up.rows;
   down.rows.slots_per_row = 1;
   down.height = height;
+  down.pairs = pairs;
   down.out = device<float>(n * kModel);
   down.out_stride = kModel;
   SumPairs sum{down.out,
@@ -195,11 +144,27 @@ void bench_layer(Timer& time, double peak, Type gate_up, Type down_type, int n_r
     return 2.0 * n_slots * kModel * kFf * n_matrices / us_of / 1e6;
   };
   std::printf(
-      "| %d | %s, %s | %d | %.1f | %.1f | %.0f | %.0f | %.1f | %.1f %% | %.1f %% | %.0f |\n",
+      "| %d | %s, %s | %d | %d | %.1f | %.1f | %.0f | %.0f | %.1f | %.1f %% | %.1f %% | %.0f |\n",
       n_rows, std::string(type_name(gate_up)).c_str(), std::string(type_name(down_type)).c_str(),
-      height, us_sort, us_cut, us_up, us_down, us_sum, 100 * tops(2, us_up) / peak,
+      pairs, height, us_sort, us_cut, us_up, us_down, us_sum, 100 * tops(2, us_up) / peak,
       100 * tops(1, us_down) / peak, n_rows * 1e6 / us / kLayers);
   std::fflush(stdout);
+  std::vector<float> out(static_cast<size_t>(n_rows) * kModel);
+  CHECK_CUDA(cudaMemset(sum.x, 0, out.size() * sizeof(float)));
+  wide_gemm(up, how);
+  wide_gemm(down, how);
+  sum_pairs(sum, how);
+  CHECK_CUDA(cudaMemcpy(out.data(), sum.x, out.size() * sizeof(float), cudaMemcpyDeviceToHost));
+  return out;
+}
+
+// With one pair of stripes a warp, and with two: the bits must be the same.
+void bench_pairs(Timer& time, double peak, Type gate_up, Type down_type, int n_rows) {
+  const std::vector<float> one = bench_layer(time, peak, gate_up, down_type, n_rows, 1);
+  const std::vector<float> two = bench_layer(time, peak, gate_up, down_type, n_rows, 2);
+  if (std::memcmp(one.data(), two.data(), one.size() * sizeof(float)) != 0) {
+    throw std::runtime_error("two pairs of stripes a warp give other bits than one");
+  }
 }
 
 void run_all() {
@@ -211,14 +176,15 @@ void run_all() {
   const double peak = 2.0 * 8 * kTimes * 16 * 8 * 32 * 8 * 2 * n_sms / us / 1e6;
   std::printf("int8 products: %.0f TOPS.\n\n", peak);
   std::printf(
-      "| rows | gate and up, down | tile | sort us | tiles us | gate_up us | down us | sum us | "
+      "| rows | gate and up, down | pairs | tile | sort us | tiles us | gate_up us | down us | sum "
+      "us | "
       "gate_up of int8 | down of int8 | 48 layers, tokens/s |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const int n_rows : {32, 128, 512, 2048, 4096}) {
-    bench_layer(time, peak, Type::q4_k, Type::q4_k, n_rows);
-    bench_layer(time, peak, Type::q4_k, Type::q6_k, n_rows);
+    bench_pairs(time, peak, Type::q4_k, Type::q4_k, n_rows);
+    bench_pairs(time, peak, Type::q4_k, Type::q6_k, n_rows);
   }
-  bench_layer(time, peak, Type::q8_0, Type::q8_0, 2048);
+  bench_layer(time, peak, Type::q8_0, Type::q8_0, 2048, 1);
 }
 
 }  // namespace

@@ -29,6 +29,10 @@ const kModels = {
   olmoe:
     "--arch olmoe --layers 8 --d-model 2048 --heads 16 --kv-heads 16 --head-dim 128 " +
     "--experts 64 --experts-used 8 --d-ff 1024 --vocab 50304",
+  qwen35moe:
+    "--arch qwen35moe --layers 8 --d-model 2048 --heads 16 --kv-heads 2 --head-dim 256 --rot 64 " +
+    "--key-heads 16 --value-heads 32 --state-dim 128 --experts 64 --experts-used 8 --d-ff 512 " +
+    "--vocab 32000",
 };
 
 const numbers = (text) => text.split(",").map(Number);

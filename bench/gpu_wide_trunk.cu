@@ -1,0 +1,140 @@
+// What a layer of a prompt costs on a GPU besides its experts: projections, attention over a paged
+// cache of f16, and the router, each alone, for 32 to 8,192 rows of the Qwen3-30B-A3B shape. Prints
+// markdown.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+
+#include "backend/cuda/quantize_rows.h"
+#include "backend/cuda/wide_attend.h"
+#include "backend/cuda/wide_gemm.h"
+#include "backend/cuda/wide_heads.h"
+#include "backend/cuda/wide_route.h"
+#include "gpu_wide.cuh"
+
+namespace sluice::backend::cuda {
+namespace {
+
+using quant::Type;
+
+constexpr int kModel = 2048, kHeads = 32, kKvHeads = 4, kDim = 128, kExperts = 128, kUsed = 8;
+constexpr int kQkv = (kHeads + 2 * kKvHeads) * kDim, kPageShift = 6;
+
+std::vector<float> numbers(size_t n, uint64_t seed, float size) {
+  std::vector<float> out(n);
+  for (size_t i = 0; i < n; ++i) out[i] = size * random_signed(random_bits(seed, i));
+  return out;
+}
+
+WideAttend attention_of(int n_rows, int first) {
+  const auto n = static_cast<size_t>(n_rows);
+  const int n_pages = (first + n_rows + 63) >> kPageShift;
+  std::vector<int32_t> positions, table;
+  for (int r = 0; r < n_rows; ++r) positions.push_back(first + r);
+  for (int i = 0; i < n_pages; ++i) table.push_back(n_pages - 1 - i);
+  WideAttend p;
+  p.of.qkv = device(numbers(n * kQkv, 1, 1.0f));
+  p.of.n_rows = n_rows;
+  p.of.n_heads = kHeads;
+  p.of.n_kv_heads = kKvHeads;
+  p.of.head_dim = kDim;
+  p.of.head_norm = NormOfHeads::per_head;
+  p.of.q_norm = device(std::vector<float>(kDim, 1.0f));
+  p.of.k_norm = p.of.q_norm;
+  p.of.angles = device(std::vector<float>(n * kDim, 0.7f));
+  p.of.n_pairs = kDim / 2;
+  p.of.positions = device(positions);
+  p.of.sequences = device(std::vector<int32_t>(n, 0));
+  p.of.page_table = device(table);
+  p.of.table_stride = n_pages;
+  p.of.page_shift = kPageShift;
+  p.page = kv_page(Type::f16, kKvHeads, kDim, 1 << kPageShift);
+  p.of.k = device<uint8_t>(static_cast<size_t>(p.page.page_bytes() * n_pages));
+  p.of.v = device<uint8_t>(static_cast<size_t>(p.page.page_bytes() * n_pages));
+  p.of.out = device<float>(n * kHeads * kDim);
+  p.of.out_int8 = int8_rows(n, kHeads * kDim);
+  p.q_eps = p.k_eps = 1e-6f;
+  p.queries = device<uint16_t>(static_cast<size_t>(wide_query_halves(n_rows, kHeads, kDim)));
+  p.scales = device<float>(n * kHeads);
+  return p;
+}
+
+WideRoute route_of(int n_rows) {
+  const auto n = static_cast<size_t>(n_rows);
+  WideRoute p;
+  p.of.x = device(numbers(n * kModel, 2, 1.0f));
+  p.of.norm = device(std::vector<float>(kModel, 1.0f));
+  p.of.eps = 1e-6f;
+  p.of.n_rows = n_rows;
+  p.of.d_model = kModel;
+  p.of.weight = device(numbers(size_t{kExperts} * kModel, 3, 0.05f));
+  p.of.n_experts = kExperts;
+  p.of.n_used = kUsed;
+  p.of.renormalize = true;
+  p.of.a = int8_rows(n, kModel);
+  p.of.experts = device<int32_t>(n * kUsed);
+  p.of.weights = device<float>(n * kUsed);
+  p.of.scores = device<float>(n * (kExperts + 1));
+  p.weighted = device<float>(n * kModel);
+  p.scales = device<float>(n);
+  return p;
+}
+
+WideGemm product_of(int n_rows, int n_cols, int n_out, const Launch& how) {
+  WideGemm p;
+  p.type = Type::q4_k;
+  p.n_cols = n_cols;
+  p.n_out = n_out;
+  auto* const weights =
+      device<uint8_t>(static_cast<size_t>(n_out) * quant::row_bytes(p.type, n_cols));
+  fill_matrices(p.type, n_cols, n_out, 1, weights, 0);
+  p.weights[0] = weights;
+  p.in = int8_rows(static_cast<size_t>(n_rows), n_cols);
+  p.rows.n_rows = n_rows;
+  p.height = wide_tile_height(p.type, how);
+  p.out = device<float>(static_cast<size_t>(n_rows) * static_cast<size_t>(n_out));
+  p.out_stride = n_out;
+  return p;
+}
+
+void bench_rows(Timer& time, int n_rows, int first) {
+  const Launch how = launch_on(nullptr);
+  const WideAttend attention = attention_of(n_rows, first);
+  const WideRoute router = route_of(n_rows);
+  const WideGemm in = product_of(n_rows, kModel, kQkv, how),
+                 out = product_of(n_rows, kHeads * kDim, kModel, how);
+  const QuantizeRows norm{router.of.x, nullptr, router.of.norm, 1e-6f, n_rows, kModel, in.in};
+  const double us_norm = time([&] { quantize_rows(norm, how); });
+  const double us_in = time([&] { wide_gemm(in, how); });
+  const double us_heads = time([&] { wide_heads(attention, how); });
+  const double us_attend = time([&] { wide_attend(attention, how); }) - us_heads;
+  const double us_out = time([&] { wide_gemm(out, how); });
+  const double us_route = time([&] { wide_route(router, how); });
+  // Products of queries and keys, and of weights and values, as if each were one.
+  const double flop = 4.0 * kHeads * kDim * n_rows * (first + 0.5 * n_rows);
+  std::printf("| %d | %d | %.1f | %.0f | %.1f | %.0f | %.0f | %.0f | %.1f |\n", n_rows, first,
+              us_norm, us_in, us_heads, us_attend, flop / us_attend / 1e6, us_out, us_route);
+  std::fflush(stdout);
+}
+
+void run_all() {
+  Timer time;
+  std::printf(
+      "| rows | from | norm us | q, k, v us | heads us | attention us | TFLOP/s | output us | "
+      "router us |\n|---|---|---|---|---|---|---|---|---|\n");
+  for (const int n_rows : {32, 128, 512, 2048, 8192}) bench_rows(time, n_rows, 0);
+  bench_rows(time, 2048, 6144);
+  bench_rows(time, 128, 8192);
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda
+
+int main() {
+  try {
+    sluice::backend::cuda::run_all();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_gpu_wide_trunk: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}
