@@ -48,7 +48,7 @@ def chat():
 
 def main(sluice, out):
     # From the root, since the trace names the model as the command line does.
-    command = [os.path.abspath(sluice), "run", "-m", "models/demo-attn.gguf", "--temp", "0",
+    command = [os.path.abspath(sluice), "run", "-m", "models/demo-attn.gguf", "--lines", "--temp", "0",
                "--trace-out", os.path.abspath(out)]
     subprocess.run(command, input="\n".join(chat()) + "\n", text=True, check=True, cwd=ROOT,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
