@@ -6,21 +6,29 @@ cuda ?= $(shell command -v nvcc >/dev/null && nvidia-smi -L 2>/dev/null | grep -
 preset := $(if $(cuda),cuda,release)
 sluice := build/$(preset)/src/sluice
 
-.PHONY: run test check lint tsan soak fuzz clean
+.PHONY: run serve test check lint tsan soak load fuzz clean
 
 # Builds the program and chats with a demo model, after a first question to show how. Needs nothing of the tests.
 run:
 	@tools/install-packages run
-	test -f build/$(preset)/build.ninja || cmake --preset $(preset) -DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF \
+	test -f build/$(preset)/build.ninja || cmake --preset $(preset) -DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF -DSLUICE_PAGE=OFF \
 		$(if $(cuda),-DCMAKE_CUDA_ARCHITECTURES=$(cuda))
 	cmake --build --preset $(preset) --target sluice
 	$(sluice) run -p "What is 17 + 25?"
 	$(sluice) run
 
+# Builds the program with its web page and starts the server with a demo model, at the address that it prints.
+serve:
+	@tools/install-packages run serve
+	cmake --preset $(preset) -DSLUICE_PAGE=ON $(if $(cuda),-DCMAKE_CUDA_ARCHITECTURES=$(cuda)) \
+		$(if $(wildcard build/$(preset)/build.ninja),,-DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF)
+	cmake --build --preset $(preset) --target sluice
+	$(sluice) serve
+
 # The release build and every test, those against other people's programs included.
 test:
-	@tools/install-packages run test
-	cmake --preset release -DSLUICE_UNITY=ON -DSLUICE_TESTS=ON -DSLUICE_PARITY=ON
+	@tools/install-packages run serve test
+	cmake --preset release -DSLUICE_UNITY=ON -DSLUICE_TESTS=ON -DSLUICE_PARITY=ON -DSLUICE_PAGE=ON
 	cmake --build --preset release
 	ctest --preset release -j $(jobs)
 
@@ -50,6 +58,14 @@ soak:
 	@tools/install-packages run test
 	cmake --preset release -DSLUICE_TESTS=ON && cmake --build --preset release --target soak
 	build/release/tests/soak models/demo-attn.gguf 1800 200
+
+# The server under 64 connections of good and bad requests for `seconds`: statuses, memory, and how quick /health is.
+load: seconds = 300
+load:
+	@tools/install-packages run load
+	test -f build/release/build.ninja || cmake --preset release -DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF -DSLUICE_PAGE=OFF
+	cmake --build --preset release --target sluice
+	python3 bench/serve_load.py build/release/src/sluice $(seconds)
 
 # Each fuzzer for `seconds`; what they find belongs into tests/fuzz/corpus.
 seconds ?= 600

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The pages for people: every flag of the program is described, every link and every named source file exists, prose is
-wrapped, and the promises of placement stand in the same words in the README, docs/placement.md and the program's help.
+wrapped, the promises of placement stand in the same words in the README, docs/placement.md and the program's help, and
+the clients that are tried are named.
 
     docs_test.py SLUICE
 """
 # SPDX-License-Identifier: Apache-2.0
+import json
 import re
 import subprocess
 import sys
@@ -15,11 +17,16 @@ COLUMNS = 120
 # Flags that several commands share stand on these pages.
 SHARED = {
     "run": ["model", "placement"],
+    "serve": ["model", "placement"],
     "plan": ["model", "placement"],
     "bench": ["model", "placement"],
     "logits": ["model", "placement"],
     "perplexity": ["model", "placement"],
 }
+
+
+# Commands without flags of their own; the README names them.
+SMALL = {"help", "version"}
 
 
 def help_of(sluice, *command):
@@ -32,13 +39,15 @@ def commands_of(help_text):
 
 def flags_of(help_text):
     """The long names at the beginning of a line: the others are in descriptions."""
-    names = re.findall(r"^ +(-[^\s:]*)", help_text, re.MULTILINE)
+    names = re.findall(r"^  (-[^\s:]*)", help_text, re.MULTILINE)
     flags = {flag for name in names for flag in name.split(",") if flag.startswith("--")}
     return sorted(flags - {"--help"})
 
 
 def missing_flags(sluice):
     for command in commands_of(help_of(sluice)):
+        if command in SMALL:
+            continue
         page = ROOT / "docs" / f"{command}.md"
         if not page.exists():
             yield f"docs/{command}.md is missing"
@@ -97,9 +106,26 @@ def other_promises(sluice):
             yield f"{page} states the promises of placement in other words than sluice --help:\n  {promises}"
 
 
+def other_flags(sluice):
+    """docs/flags.md holds the tables that the program has, as `sluice help flags` prints them."""
+    tables = subprocess.run([sluice, "help", "flags"], capture_output=True, text=True, check=True).stdout
+    if tables not in (ROOT / "docs/flags.md").read_text():
+        yield "docs/flags.md: the tables are not those of `sluice help flags`; put them in"
+
+
+def other_clients():
+    """docs/serve.md names the clients of tests/clients, at the versions that are tried."""
+    tried = json.loads((ROOT / "tests/clients/package.json").read_text())["dependencies"]
+    text = (ROOT / "docs/serve.md").read_text()
+    for name, version in tried.items():
+        if not name.startswith(("ajv", "zod")) and f"`{name}` {version}" not in text:
+            yield f"docs/serve.md does not name `{name}` {version}, which tests/clients tries"
+
+
 def main():
     sluice = sys.argv[1]
-    problems = [*missing_flags(sluice), *broken_links(), *missing_sources(), *long_lines(), *other_promises(sluice)]
+    problems = [*other_flags(sluice), *missing_flags(sluice), *broken_links(), *missing_sources(), *long_lines(), *other_promises(sluice),
+                *other_clients()]
     for problem in problems:
         print(problem)
     sys.exit(1 if problems else 0)
