@@ -85,8 +85,8 @@ struct Divergences {
   double mean = 0.0, most = 0.0;
 };
 
-// With the same experts; the worst of nine noises, from half a bit of a float to ten. (Of three, which
-// is what it was, a GPU's one draw was the worst once in a few builds.)
+// With the same experts; the worst of nine noises, from half a bit of a float to ten. (Of three,
+// which is what it was, a GPU's one draw was the worst once in a few builds.)
 inline Divergences noise_of(const model::Model& model, const KvOptions& kv,
                             std::span<const TokenId> tokens) {
   Divergences worst;

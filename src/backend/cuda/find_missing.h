@@ -35,7 +35,7 @@ struct FindMissing {
   uint64_t expert_bytes = 0;
   const float* link_share = nullptr;
   ExpertInputView a;
-  MailboxView mailbox;        // mapped
+  MailboxView mailbox;  // mapped
   AnswerRelay* relay = nullptr;
   LandingView landing;        // for copies of what is read over the link; `landed` is mapped
   bool lands = false;         // whether copies are left: of a single row

@@ -24,7 +24,7 @@ struct HostAnswers {
   uint64_t number = 0;                 // of its request, but for the step (request_number)
   const uint64_t* answered = nullptr;  // MailboxWords
   uint64_t* fault = nullptr;
-  AnswerRelay* relay = nullptr;  // device memory
+  AnswerRelay* relay = nullptr;          // device memory
   const float* rows = nullptr;           // [slots, d_model], once it is answered
   const long long* answer_ns = nullptr;  // that the host took
   const uint64_t* began = nullptr;       // device memory: when the layer's experts were looked up

@@ -329,13 +329,12 @@ void ExpertRuntime::step(std::span<const StepRow> rows, policy::Phase phase,
   states_->end_step(phase == policy::Phase::prefill);
 }
 
-// Those of narrow steps go with the step's block: kernels that read them across the link took 5.6 us
-// more for each layer.
+// Those of narrow steps go with the step's block: kernels that read them across the link took 5.6
+// us more for each layer.
 void ExpertRuntime::fill_forced() {
   const int64_t n_rows = rows_.n_rows();
-  forced_rows_ = forces_in_block()
-                     ? forced_.fill(n_rows, width(), block_.forced_input(width()))
-                     : forced_.fill(n_rows, width());
+  forced_rows_ = forces_in_block() ? forced_.fill(n_rows, width(), block_.forced_input(width()))
+                                   : forced_.fill(n_rows, width());
 }
 
 // Where it throws, no work of the step is left in the main stream.

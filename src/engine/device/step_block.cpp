@@ -79,9 +79,7 @@ void StepBlock::copy(backend::Stream& stream, int64_t width, bool with_forced) c
   stream.copy(twin_, image_.data(), with_forced ? at.all_bytes : at.n_bytes);
 }
 
-const int32_t* StepBlock::forced(int64_t width) const {
-  return places(size_, twin_, width).forced;
-}
+const int32_t* StepBlock::forced(int64_t width) const { return places(size_, twin_, width).forced; }
 
 backend::StepView StepBlock::view(int64_t width, int64_t table_stride) const {
   const Places at = places(size_, twin_, width);

@@ -10,8 +10,8 @@
 namespace sluice::engine {
 
 // The median, in microseconds, of what fits into so many seconds; at least one. cpu_gbps: the rate
-// at which these threads compute many experts. Throws as the device does, and Errc::device where the
-// host did not answer.
+// at which these threads compute many experts. Throws as the device does, and Errc::device where
+// the host did not answer.
 double measure_handshake_us(const model::Model& model, backend::Device& device, ThreadPool& threads,
                             double cpu_gbps, double seconds);
 
