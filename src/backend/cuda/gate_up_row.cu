@@ -4,10 +4,10 @@
 // Mapping  a block makes 32 hidden values of one expert: four stripes of gate and four of up, one
 //          to a warp, unit by unit. Its expert is that of a rank, which the block finds
 //          among the router's scores; or the list names it. Where there is no list, one more block,
-//          the first, writes it before it lets down begin, which reads it at once; and where experts
-//          may be missing, that block asks the host for what nobody else brings, and writes the log.
-//          What comes over the link is left in the device's memory as well; it is asked for when
-//          the host has its request, which would else stand behind megabytes of reads.
+//          the first, writes it before it lets down begin, which reads it at once; and where
+//          experts may be missing, that block asks the host for what nobody else brings, and writes
+//          the log. What comes over the link is left in the device's memory as well; it is asked
+//          for when the host has its request, which would else stand behind megabytes of reads.
 // Limits   as gate_up.cu. Not more than two blocks fit an SM, on purpose: a dependent launch packs
 //          blocks where the kernel before ends first. 80 registers (kRoomForDown), so that a block
 //          of down fits beside one of these and has its weights when the hidden rows are there.
@@ -68,8 +68,8 @@ struct RowExperts {
   RowFound found;
 };
 
-// Who is taken instead of rank `lane`'s, and where it is. Known since the step's head, so read before
-// the wait.
+// Who is taken instead of rank `lane`'s, and where it is. Known since the step's head, so read
+// before the wait.
 struct Forced {
   int expert = -1;  // nobody
   const uint8_t* at = nullptr;
@@ -166,22 +166,24 @@ __device__ __forceinline__ float write_weights(const RowArgs& a, const Scored& s
   return weight;
 }
 
-// By a block of its own: the list, before down may begin; then what else is told of the row.
+// By a block of its own: the list, before down may begin; then what else is told of the row. A
+// request to the host goes out before down begins: down's first reads over the link would hold it
+// up (by 80 to 100 us, with four experts to read and four to ask for).
 __device__ __forceinline__ void tell_of_row(const RowArgs& a, const Scored& scored,
                                             const RowExperts& row, int n_landed) {
   const int warp = warp_index(), lane = lane_index();
   const FindMissing& missing = a.missing;
+  const bool looks_up = a.p.ranking.missing != nullptr;
   if (warp == 0 && lane < a.p.shape.n_used) {
     write_group(a, row, lane);
     __threadfence();
   }
-  __syncthreads();
-  let_next_kernel_begin();
-  const bool looks_up = a.p.ranking.missing != nullptr;
   if (looks_up) {
     if (threadIdx.x == 0) *missing.began = card_time();
     ask_for_ranks(missing, row, lane);
   }
+  __syncthreads();
+  let_next_kernel_begin();
   if (warp != 0) return;
   const float weight = write_weights(a, scored, lane);
   if (looks_up) write_log(missing, row, n_landed, weight, lane);
