@@ -1,7 +1,7 @@
 // See table_changes.h.
 //
-// Mapping  every block copies its part of each expert that stands elsewhere; the first writes the
-//          table.
+// Mapping  the first block writes the table. All take parts of the experts that stand elsewhere, a
+//          block every gridDim-th part, so that many copies are under way at once.
 // Cost     docs/decisions/0023.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/launch.cuh"
@@ -12,7 +12,8 @@ namespace sluice::backend::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlocks = 128;
+constexpr int kBlocks = 528;  // four for each SM of a large card
+constexpr int kParts = 64;    // of an expert
 
 __global__ void __launch_bounds__(kThreads)
     change_table_kernel(const __grid_constant__ TableChangesView p) {
@@ -24,14 +25,15 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
 #pragma unroll 1
-  for (int i = 0; i < n; ++i) {
-    const TableChange change = p.changes[i];
+  for (int item = static_cast<int>(blockIdx.x); item < n * kParts; item += kBlocks) {
+    const TableChange change = p.changes[item / kParts];
     if (change.from == nullptr) continue;
     const auto* const from = reinterpret_cast<const uint4*>(change.from);
     auto* const to = reinterpret_cast<uint4*>(change.slot);
     const auto n_pieces = static_cast<int64_t>(change.n_bytes / 16);
-#pragma unroll 4
-    for (int64_t k = blockIdx.x * kThreads + threadIdx.x; k < n_pieces; k += kBlocks * kThreads) {
+    const int64_t end = n_pieces * (item % kParts + 1) / kParts;
+#pragma unroll 8
+    for (int64_t k = n_pieces * (item % kParts) / kParts + threadIdx.x; k < end; k += kThreads) {
       to[k] = __ldcg(from + k);
     }
   }
