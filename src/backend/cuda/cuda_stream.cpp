@@ -58,8 +58,12 @@ CudaStream::~CudaStream() {
   static_cast<void>(cudaGetLastError());
 }
 
+// What is recorded stands in memory that kernels can read: CUDA records no copy of other memory.
 void CudaStream::copy(std::byte* to, const std::byte* from, uint64_t n_bytes) {
   enqueue([&](cudaStream_t stream) {
+    if (is_recording_ && is_small_copy(to, from, n_bytes)) {
+      return copy_bytes(to, from, n_bytes, stream);
+    }
     CHECK_CUDA(cudaMemcpyAsync(to, from, n_bytes, cudaMemcpyDefault, stream));
   });
 }
