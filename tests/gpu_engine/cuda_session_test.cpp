@@ -154,7 +154,8 @@ TEST_F(CudaSessionTest, TwoThousandTokensOfAHybridDoNotDriftApart) {
 
 // Golden vectors of transformers (tests/model/golden_test.cpp), with the GPU's own routing.
 TEST_F(CudaSessionTest, LogitsAreThoseOfTransformers) {
-  for (const std::string architecture : {"qwen3moe", "qwen2moe", "olmoe", "llama"}) {
+  for (const std::string architecture :
+       {"qwen3moe", "qwen2moe", "olmoe", "llama", "qwen35moe", "qwen3next"}) {
     const std::string base = std::string(SLUICE_TEST_DATA) + "/golden/" + architecture;
     std::ifstream json_file(base + ".json");
     const std::vector<std::vector<TokenId>> texts = nlohmann::json::parse(json_file).at("tokens");

@@ -197,6 +197,28 @@ TYPED_TEST_P(DevicePromises, ARecordingReadsItsDataAtEveryReplay) {
   }
 }
 
+// Small and large copies, from and to places of any alignment; what stands behind them stays.
+TYPED_TEST_P(DevicePromises, ARecordingCopiesAnyNumberOfBytes) {
+  constexpr size_t kMost = (1 << 20) + 64;
+  const Buffer from = this->device->allocate(MemoryKind::mapped, kMost);
+  const Buffer own = this->device->allocate(MemoryKind::device, kMost);
+  for (const size_t n : {1, 15, 16, 17, 1000, 4096, 20'011, 1 << 20, (1 << 20) + 1}) {
+    for (const size_t at : {0, 16, 5}) {
+      const std::vector<std::byte> bytes = numbered_bytes(kMost, static_cast<int>(n + at));
+      this->stream->begin_recording();
+      this->stream->copy(own.data() + at, from.data() + at, n);
+      const auto recording = this->stream->end_recording();
+      std::ranges::copy(bytes, from.data());
+      this->stream->fill(own.data(), std::byte{9}, kMost);
+      this->stream->replay(*recording);
+      std::vector<std::byte> want(kMost, std::byte{9});
+      std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), n,
+                  want.begin() + static_cast<std::ptrdiff_t>(at));
+      EXPECT_TRUE(this->bytes_of(own) == want) << n << " bytes from " << at << " on";
+    }
+  }
+}
+
 // Fills, written bytes and words are part of it as well, each time again.
 TYPED_TEST_P(DevicePromises, ARecordingHoldsAllKindsOfWork) {
   const Buffer own = this->device->allocate(MemoryKind::device, 16);
@@ -357,14 +379,17 @@ TYPED_TEST_P(DevicePromises, CopiesFromRegisteredMemory) {
   }
 }
 
-REGISTER_TYPED_TEST_SUITE_P(
-    DevicePromises, WorksInOrderWhileTheHostGoesOn, CopiesBytesAsTheyAreWhenItsTurnComes,
-    CopiesMuchBetweenItsOwnPlacesAndTheHosts, FillsWithOneByte, KeepsTheBytesThatItWrites,
-    AWordTellsThatAllBeforeItIsDone, AStreamAwaitsAWordThatAnotherSets,
-    AWaitForAWordEndsWhenTheHostSaysSo, ARecordingReadsItsDataAtEveryReplay,
-    ARecordingHoldsAllKindsOfWork, AFaultInARecordingEndsThatReplayAlone, WaitsForTheEventsOfOthers,
-    AnEventIsNotDoneBeforeTheWorkAheadOfIt, AFaultEndsItsWorkIsToldOnceAndStopsNobodyElse,
-    FinishesHoweverItsWorkIsPassedOver, AStreamEndsAfterItsWork, MemoryEndsWithNumbersAndComesBack,
-    ABufferMayOutliveTheDevice, CopiesFromRegisteredMemory);
+REGISTER_TYPED_TEST_SUITE_P(DevicePromises, WorksInOrderWhileTheHostGoesOn,
+                            CopiesBytesAsTheyAreWhenItsTurnComes,
+                            CopiesMuchBetweenItsOwnPlacesAndTheHosts, FillsWithOneByte,
+                            KeepsTheBytesThatItWrites, AWordTellsThatAllBeforeItIsDone,
+                            AStreamAwaitsAWordThatAnotherSets, AWaitForAWordEndsWhenTheHostSaysSo,
+                            ARecordingReadsItsDataAtEveryReplay, ARecordingCopiesAnyNumberOfBytes,
+                            ARecordingHoldsAllKindsOfWork, AFaultInARecordingEndsThatReplayAlone,
+                            WaitsForTheEventsOfOthers, AnEventIsNotDoneBeforeTheWorkAheadOfIt,
+                            AFaultEndsItsWorkIsToldOnceAndStopsNobodyElse,
+                            FinishesHoweverItsWorkIsPassedOver, AStreamEndsAfterItsWork,
+                            MemoryEndsWithNumbersAndComesBack, ABufferMayOutliveTheDevice,
+                            CopiesFromRegisteredMemory);
 
 }  // namespace sluice::backend::test
