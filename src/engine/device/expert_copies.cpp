@@ -11,6 +11,7 @@ namespace sluice::engine {
 namespace {
 
 constexpr std::byte kPoison{0xff};  // as a scale: not a number
+constexpr int kGroup = 4;           // copies behind which an event is recorded
 
 }  // namespace
 
@@ -31,7 +32,8 @@ ExpertCopies::ExpertCopies(backend::Device& device, backend::Stream& main, backe
   queue_.reserve(n_slots);
   landed_.reserve(n_slots);
   pending_.resize(n_slots);
-  for (Pending& p : pending_) p.arrived = device.make_event();
+  events_.resize(n_slots + 1);
+  for (auto& event : events_) event = device.make_event();
   slots_.clear(main_);
 }
 
@@ -51,9 +53,10 @@ void ExpertCopies::boundary(std::span<const policy::Move> moves, const NearbyExp
   main_.record(*left_);
   copies_.wait(*left_);
   for (const policy::Move& move : begun) begin(move, nearby);
+  end_group();
   queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(n));
   // On the virtual clock the link is booked before the next step looks at it.
-  (void)pending_[n_pending_ - 1].arrived->is_done();
+  (void)event(n_groups_ - 1).is_done();
 }
 
 // Not where another move of the slot is still to be made, or under way in the other stream.
@@ -111,12 +114,14 @@ bool ExpertCopies::belongs(policy::ExpertKey key, const std::byte* slot) const {
          slots_.slot(cache_.pool(key.layer), cache_.slot(key.layer, key.expert)) == slot;
 }
 
-// In order, until so many bytes are under way; one at least where nothing is.
+// In order, until so many bytes are under way; one at least where nothing is. Not more than there
+// are events for, were each a group.
 size_t ExpertCopies::n_to_begin(uint64_t max_bytes) const {
   uint64_t n_bytes = 0;
   for (size_t i = 0; i < n_pending_; ++i) n_bytes += slots_.layout(pending_[i].key.layer).n_bytes;
+  const size_t most = std::min<size_t>(queue_.size(), events_.size() - (n_groups_ - n_done_));
   size_t n = 0;
-  for (; n < queue_.size(); ++n) {
+  for (; n < most; ++n) {
     const uint64_t more = slots_.layout(queue_[n].in.layer).n_bytes;
     if (n_bytes > 0 && more > max_bytes - std::min(n_bytes, max_bytes)) break;
     n_bytes += more;
@@ -141,18 +146,23 @@ bool ExpertCopies::mend() {
     last_fault_ = e.what();
   }
   ++n_failed_;
+  n_done_ = n_groups_;
   for (size_t i = 0; i < n_pending_; ++i) copy(pending_[i], nullptr);
+  end_group();
   return true;
 }
 
 void ExpertCopies::publish_arrived() {
+  uint64_t n_done = n_done_;
+  while (n_done < n_groups_ && event(n_done).is_done()) ++n_done;
+  // Events are reached after a fault too; and what is seen as done was done before it is asked.
+  if (n_done == n_done_ || copies_.has_failed()) return;
+  n_done_ = n_done;
   for (size_t i = 0; i < n_pending_;) {
-    if (!pending_[i].arrived->is_done()) {
+    if (pending_[i].group >= n_done_) {
       ++i;
       continue;
     }
-    // Events are reached after a fault too; and what is seen as done was done before it is asked.
-    if (copies_.has_failed()) return;
     // What another move will overwrite is not shown any more.
     if (belongs(pending_[i].key, pending_[i].slot)) {
       slots_.publish(pending_[i].key, pending_[i].slot);
@@ -169,7 +179,7 @@ void ExpertCopies::begin(const policy::Move& move, const NearbyExperts& nearby) 
   copy(pending, nearby.staged ? nearby.staged(move.in) : nullptr);
 }
 
-void ExpertCopies::copy(const Pending& pending, const std::byte* nearby) {
+void ExpertCopies::copy(Pending& pending, const std::byte* nearby) {
   const backend::ExpertLayout& layout = slots_.layout(pending.key.layer);
   if (options_.poison) copies_.fill(pending.slot, kPoison, layout.n_bytes);
   if (nearby) {
@@ -179,12 +189,19 @@ void ExpertCopies::copy(const Pending& pending, const std::byte* nearby) {
     ++n_copies_;
     copied_bytes_ += layout.n_bytes;
   }
-  copies_.record(*pending.arrived);
+  pending.group = n_groups_;
+  if (++n_in_group_ == kGroup) end_group();
 }
 
+void ExpertCopies::end_group() {
+  if (n_in_group_ == 0) return;
+  n_in_group_ = 0;
+  copies_.record(event(n_groups_++));
+}
+
+// Groups are done in the stream's order.
 bool ExpertCopies::is_idle() const {
-  return std::all_of(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(n_pending_),
-                     [](const Pending& p) { return p.arrived->is_done(); });
+  return n_done_ == n_groups_ || event(n_groups_ - 1).is_done();
 }
 
 void ExpertCopies::finish() {

@@ -65,14 +65,17 @@ class ExpertCopies {
   const std::string& last_fault() const { return last_fault_; }
 
  private:
-  // A copy that is under way.
+  // A copy that is under way. A few that follow each other are a group, with one event behind the
+  // last of them: to record and to ask for events takes the host as long as to begin copies.
   struct Pending {
     policy::ExpertKey key;
     std::byte* slot = nullptr;
-    std::unique_ptr<backend::Event> arrived;
+    uint64_t group = 0;
   };
 
   void publish_arrived();
+  backend::Event& event(uint64_t group) const { return *events_[group % events_.size()]; }
+  void end_group();
   bool take_landed(const policy::Move& move, const NearbyExperts::Place& landed);
   void enqueue(const policy::Move& move);
   size_t n_to_begin(uint64_t max_bytes) const;
@@ -80,7 +83,7 @@ class ExpertCopies {
   bool is_pending(const std::byte* slot) const;
   bool belongs(policy::ExpertKey key, const std::byte* slot) const;
   void begin(const policy::Move& move, const NearbyExperts& nearby);
-  void copy(const Pending& pending, const std::byte* nearby);
+  void copy(Pending& pending, const std::byte* nearby);
 
   ExpertSlots& slots_;
   HostExperts& host_;
@@ -92,7 +95,11 @@ class ExpertCopies {
   std::vector<policy::Move> queue_;       // to be made, the next first; at most one for each slot
   std::vector<Pending> pending_;          // [n_pending_], the rest is room
   size_t n_pending_ = 0;
-  std::vector<policy::Move> landed_;  // between the last two steps
+  std::vector<std::unique_ptr<backend::Event>> events_;  // of groups, in turn
+  uint64_t n_done_ = 0;                                  // groups whose copies are done,
+  uint64_t n_groups_ = 0;                                // of so many that were begun and ended;
+  int n_in_group_ = 0;                                   // copies of the next one
+  std::vector<policy::Move> landed_;                     // between the last two steps
   int64_t n_copies_ = 0;
   int64_t n_landed_ = 0;
   uint64_t copied_bytes_ = 0;
