@@ -53,6 +53,18 @@ class WeightRing {
     __syncwarp();
   }
 
+  // The same ring behind its first n requests and n waits, whose barriers are made: for kernels that
+  // count by themselves.
+  __device__ __forceinline__ WeightRing(uint8_t* slots, uint8_t* barriers, const RingSize& size,
+                                        int warp, uint32_t n)
+      : slots_(slots + warp * size.n_slots * size.slot_size),
+        slot_size_(size.slot_size),
+        barriers_(shared_address(barriers) + 8 * warp * size.n_slots),
+        n_(size.n_slots),
+        next_(static_cast<int>(n % size.n_slots)),
+        oldest_(next_),
+        parity_(n / size.n_slots % 2) {}
+
   // All lanes; n_bytes 0 for nothing, which counts as a request all the same.
   __device__ __forceinline__ void request(const uint8_t* src, int n_bytes) {
     request<1>({src}, n_bytes);

@@ -48,10 +48,7 @@ struct WideGemm {
   int64_t weights_at[2] = {};      // with tiles: the same, from the expert on
   Int8Rows in;
   WideRows rows;
-  int height = 0;  // of a tile, at most: wide_tile_height()
-  // Of stripes, that a warp has: 1, or 2 of Q4_K, Q5_K and Q6_K, which no product uses before it
-  // was measured (bench_gpu_wide).
-  int pairs = 1;
+  int height = 0;  // of a tile, at most: wide_tile_height(), wide_block_height()
 
   Int8Rows h;
   float* out = nullptr;  // [.., out_stride]
@@ -65,6 +62,15 @@ struct WideGemm {
 void wide_gemm(const WideGemm& p, const Launch& how);
 
 // The most rows that a tile of this type has room for on this card.
-int wide_tile_height(quant::Type type, const Launch& how, int pairs = 1);
+int wide_tile_height(quant::Type type, const Launch& how);
+
+// The same, with the same bits, by larger tiles: for many rows (wide_block.cu).
+void wide_block(const WideGemm& p, const Launch& how);
+
+// As wide_tile_height(); 0 where wide_block() has not this type, or not on this card.
+int wide_block_height(quant::Type type, int64_t n_cols, const Launch& how);
+
+// What every WideGemm has to be.
+void check_wide_gemm(const WideGemm& p);
 
 }  // namespace sluice::backend::cuda

@@ -1,7 +1,7 @@
 // A tile of a wide step (backend/cuda/wide_tile.h), compiled by g++ with a warp as 32 loops: the
 // sums of eight warps' stripes against quant/, and hidden values where they are gate and up.
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/cuda/wide_pairs.h"
+#include "backend/cuda/wide_tile.h"
 
 #include <gtest/gtest.h>
 
@@ -70,10 +70,10 @@ class WideTileBodyTest : public testing::TestWithParam<Type> {
     return quant::dot(GetParam(), rows_.data() + at * row_bytes_, n_cols, in);
   }
 
-  // Inputs are rows 1, 3, 5, .. of `in`, as a kernel picks its own. pairs: of a warp.
-  std::vector<float> sums_of(TileRows& in, int n_inputs, int height, int pairs = 1) const {
+  // Inputs are rows 1, 3, 5, .. of `in`, as a kernel picks its own.
+  std::vector<float> sums_of(TileRows& in, int n_inputs, int height) const {
     std::vector<float> sums(tile_count(kTileWarps * tile_sums(height)));
-    alignas(16) float scales[2 * kWarpScales];
+    alignas(16) float scales[kWarpScales];
     alignas(16) static uint8_t inputs[64 * kTileInputBytes];
     const RowShape shape = row_shape(in.n_cols);
     for (int c = 0; c < shape.n_chunks; ++c) {
@@ -83,18 +83,11 @@ class WideTileBodyTest : public testing::TestWithParam<Type> {
                     tile_piece(in.rows(), at, i % kTilePieces), 16);
       }
       with_stripe_type(GetParam(), [&]<Type type>() {
-        for (int w = 0; w < kTileWarps; w += pairs) {
+        for (int w = 0; w < kTileWarps; ++w) {
           const uint8_t* const first =
               stripes_.data() + tile_count(16 * w) * row_bytes_ + tile_count(chunk_offset<type>(c));
           const auto at = [&](size_t k) { return first + 8 * k * row_bytes_; };
           float* const own = sums.data() + w * tile_sums(height);
-          if constexpr (WideScales<type>::kIs) {
-            if (pairs == 2) {
-              add_pairs_chunk<type, 2>({at(0), at(1), at(2), at(3)}, inputs, n_inputs, scales, own,
-                                       height);
-              continue;
-            }
-          }
           add_tile_chunk<type>({at(0), at(1)}, blocks_of<type>(shape, c), inputs, n_inputs, scales,
                                own);
         }
@@ -125,18 +118,6 @@ TEST_P(WideTileBodyTest, SumsAreThoseOfTheContract) {
           << ", input " << k << ": expected " << want << ", got " << got;
     }
   }
-}
-
-TEST_P(WideTileBodyTest, TwoPairsOfAWarpHaveTheSameSums) {
-  with_stripe_type(GetParam(), [&]<Type type>() {
-    if constexpr (WideScales<type>::kIs) {
-      make_stripes(512);
-      for (const int n_inputs : {1, 7, 8, 9, 16, 17, 24}) {
-        TileRows in(2 * n_inputs, 512, 13);
-        EXPECT_EQ(sums_of(in, n_inputs, 24), sums_of(in, n_inputs, 24, 2)) << n_inputs << " inputs";
-      }
-    }
-  });
 }
 
 // Warps 4 .. 7 have gate's and up's rows of hidden values 32 .. 63.

@@ -1,0 +1,177 @@
+// A warp's part of a wide block (backend/cuda/wide_block_body.h), compiled by g++ with a warp as 32
+// loops: its sums against quant/, and hidden values where its stripes are gate's and up's.
+// SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/wide_block_body.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "quant/activation.h"
+#include "quant/dot.h"
+#include "quant/random_rows.h"
+#include "quant/stripes.h"
+#include "quant/swiglu.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+constexpr int kPairs = 2, kStripes = 2 * kPairs;
+
+size_t block_count(int64_t n) { return static_cast<size_t>(n); }
+
+// Inputs of a block as they stand in shared memory, chunk by chunk; what is behind their columns is
+// not a number.
+struct BlockInputs {
+  BlockInputs(int n_inputs, int n_cols_, uint64_t seed)
+      : n_cols(n_cols_),
+        n_chunks(row_shape(n_cols_).n_chunks),
+        q(block_count(n_inputs * n_chunks) * 256, int8_t{99}),
+        d(block_count(n_inputs * n_chunks) * 8, std::nanf("")),
+        y(d) {
+    for (int k = 0; k < n_inputs; ++k) {
+      std::vector<float> x(block_count(n_cols));
+      for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = random_signed(random_bits(seed + static_cast<uint64_t>(k), i));
+      }
+      const auto at = block_count(k * n_chunks);
+      quant::quantize_activation(x, q.data() + 256 * at, d.data() + 8 * at, y.data() + 8 * at);
+    }
+  }
+  Int8Rows rows() { return {q.data(), d.data(), y.data(), n_chunks}; }
+  quant::ActivationView view(int k) const {
+    const auto at = block_count(k * n_chunks);
+    return {q.data() + 256 * at, d.data() + 8 * at, y.data() + 8 * at};
+  }
+  void stage(int chunk, int n_inputs, uint8_t* out) {
+    for (int i = 0; i < n_inputs * kTilePieces; ++i) {
+      std::memcpy(out + kTileInputBytes * (i / kTilePieces) + 16 * (i % kTilePieces),
+                  tile_piece(rows(), int64_t{i / kTilePieces} * n_chunks + chunk, i % kTilePieces),
+                  16);
+    }
+  }
+
+  int n_cols, n_chunks;
+  std::vector<int8_t> q;
+  std::vector<float> d, y;
+};
+
+class WideBlockBodyTest : public testing::TestWithParam<Type> {
+ protected:
+  void make_stripes(int n_cols) {
+    row_bytes_ = quant::row_bytes(GetParam(), n_cols);
+    rows_.resize(8 * kStripes * row_bytes_);
+    stripes_.assign(rows_.size(), uint8_t{0xff});
+    const auto n = static_cast<int64_t>(rows_.size() / quant::type_info(GetParam()).block_bytes);
+    quant::random_row_blocks(GetParam(), 5, 0, n, 0.25f, rows_.data());
+    for (size_t at = 0; at < rows_.size(); at += 8 * row_bytes_) {
+      quant::weave_rows(GetParam(), n_cols, rows_.data() + at,
+                        reinterpret_cast<std::byte*>(stripes_.data()) + at);
+    }
+  }
+  float dot(int row, int n_cols, const quant::ActivationView& in) const {
+    return quant::dot(GetParam(), rows_.data() + block_count(row) * row_bytes_, n_cols, in);
+  }
+
+  template <int groups>
+  void add_chunks(BlockInputs& in, int n_inputs, PerLane<BlockSums<kPairs, groups>>& sums) const {
+    alignas(16) uint8_t inputs[8 * groups * kTileInputBytes];
+    std::memset(inputs, 0xff, sizeof inputs);  // not numbers, behind the last input
+    const RowShape shape = row_shape(in.n_cols);
+    clear_sums(sums);
+    for (int c = 0; c < shape.n_chunks; ++c) {
+      in.stage(c, n_inputs, inputs);
+      with_type([&]<Type type>() {
+        const auto at = [&](size_t k) {
+          return stripes_.data() + 8 * k * row_bytes_ + block_count(chunk_offset<type>(c));
+        };
+        add_block_chunk<type, kPairs, groups, 1>({at(0), at(1), at(2), at(3)},
+                                                 blocks_of<type>(shape, c), inputs,
+                                                 product_start(), sums);
+      });
+    }
+  }
+  template <typename Use>
+  void with_type(const Use& use) const {
+    switch (GetParam()) {
+      case Type::q5_k:
+        return use.template operator()<Type::q5_k>();
+      case Type::q6_k:
+        return use.template operator()<Type::q6_k>();
+      case Type::q8_0:
+        return use.template operator()<Type::q8_0>();
+      default:
+        return use.template operator()<Type::q4_k>();
+    }
+  }
+
+  template <int groups>
+  void check_sums(int n_inputs, int n_cols) {
+    BlockInputs in(n_inputs, n_cols, 11);
+    PerLane<BlockSums<kPairs, groups>> sums;
+    add_chunks(in, n_inputs, sums);
+    for (int i = 0; i < 8 * kStripes * n_inputs; ++i) {
+      const int k = i % n_inputs, row = i / n_inputs;
+      const float want = dot(row, n_cols, in.view(k));
+      const int lane = row % 8 * 4 + k % 8 / 2;
+      const float got = sums[lane].of[row / 16][k / 8][row / 8 % 2 * 2 + k % 2];
+      ASSERT_EQ(std::bit_cast<uint32_t>(want), std::bit_cast<uint32_t>(got))
+          << n_inputs << " inputs, row " << row << ", input " << k << ": expected " << want
+          << ", got " << got;
+    }
+  }
+
+  size_t row_bytes_ = 0;
+  std::vector<std::byte> rows_;
+  std::vector<uint8_t> stripes_;
+};
+
+TEST_P(WideBlockBodyTest, SumsAreThoseOfTheContract) {
+  const int n_cols = quant::type_info(GetParam()).block_elems == 256 ? 768 : 704;
+  make_stripes(n_cols);
+  check_sums<1>(1, n_cols);
+  check_sums<1>(8, n_cols);
+  check_sums<2>(13, n_cols);
+  check_sums<3>(24, n_cols);
+}
+
+// The first pair of stripes is gate's, the second up's: 16 hidden values of a warp.
+TEST_P(WideBlockBodyTest, HiddenValuesAreThoseOfTheContract) {
+  constexpr int kInputs = 11, kHidden = 32, kSlot = 2;
+  make_stripes(256);
+  BlockInputs in(kInputs, 256, 17);
+  PerLane<BlockSums<kPairs, 2>> sums;
+  add_chunks(in, kInputs, sums);
+  std::vector<float> hidden(16 * kHiddenStride<kHidden>, std::nanf(""));
+  stage_hidden<kHidden>(sums, hidden.data(), 0);
+  stage_hidden<kHidden>(sums, hidden.data(), 16);  // as if another warp had the same
+  for (int k = 0; k < kInputs; ++k) {
+    BlockInputs h(kSlot + 1, 64, 18);
+    write_staged_hidden<kHidden>(hidden.data(), k, 0, h.rows(), kSlot, 1);
+    std::vector<float> gate(32), up(32);
+    for (int i = 0; i < 32; ++i) {
+      gate[block_count(i)] = dot(i % 16, 256, in.view(k));
+      up[block_count(i)] = dot(16 + i % 16, 256, in.view(k));
+    }
+    quant::swiglu(gate, up, gate.data());
+    int8_t q[32];
+    float d = 0.0f, y = 0.0f;
+    quant::quantize_activation(gate, q, &d, &y);
+    const quant::ActivationView got = h.view(kSlot);
+    EXPECT_EQ(std::memcmp(q, got.q + 32, 32), 0) << "input " << k;
+    EXPECT_EQ(std::bit_cast<uint32_t>(d), std::bit_cast<uint32_t>(got.d[1])) << "input " << k;
+    EXPECT_EQ(std::bit_cast<uint32_t>(y), std::bit_cast<uint32_t>(got.y[1])) << "input " << k;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, WideBlockBodyTest,
+                         testing::Values(Type::q4_k, Type::q5_k, Type::q6_k, Type::q8_0),
+                         [](const auto& test) { return std::string(type_name(test.param)); });
+
+}  // namespace
+}  // namespace sluice::backend::cuda
