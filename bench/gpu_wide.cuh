@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "backend/cuda/int8_rows.h"
@@ -66,8 +68,29 @@ inline Int8Rows int8_rows(size_t n_rows, int n_cols) {
   const auto n = n_rows * static_cast<size_t>((n_cols + 255) / 256);
   std::vector<int8_t> q(256 * n);
   for (size_t i = 0; i < q.size(); ++i) q[i] = static_cast<int8_t>(random_bits(5, i) & 63);
-  return {device(q), device(std::vector<float>(8 * n, 0.01f)),
-          device(std::vector<float>(8 * n, 0.1f)), (n_cols + 255) / 256};
+  std::vector<float> d(8 * n), y(8 * n);
+  for (size_t i = 0; i < d.size(); ++i) {
+    d[i] = 0.01f * (1.5f + random_signed(random_bits(6, i)));
+    y[i] = 0.1f * random_signed(random_bits(7, i));
+  }
+  return {device(q), device(d), device(y), (n_cols + 255) / 256};
+}
+
+// "bits equal", or how many are not.
+inline std::string compared(const std::vector<float>& want, const std::vector<float>& got) {
+  size_t n = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    n += std::memcmp(want.data() + i, got.data() + i, sizeof(float)) != 0;
+  }
+  return n == 0 ? "bits equal"
+                : std::to_string(n) + " of " + std::to_string(want.size()) + " DIFFER";
+}
+
+template <typename T>
+std::vector<T> copied(const T* at, size_t n) {
+  std::vector<T> out(n);
+  CHECK_CUDA(cudaMemcpy(out.data(), at, n * sizeof(T), cudaMemcpyDeviceToHost));
+  return out;
 }
 
 }  // namespace sluice::backend::cuda

@@ -96,12 +96,23 @@ WideGemm product_of(int n_rows, int n_cols, int n_out, const Launch& how) {
   return p;
 }
 
+// The same by larger tiles.
+WideGemm by_blocks(WideGemm p, const Launch& how) {
+  p.height = wide_block_height(p.type, p.n_cols, how);
+  return p;
+}
+// What a product leaves.
+std::vector<float> result(const WideGemm& p, int n_rows) {
+  return copied(p.out, static_cast<size_t>(n_rows) * static_cast<size_t>(p.out_stride));
+}
+
 void bench_rows(Timer& time, int n_rows, int first) {
   const Launch how = launch_on(nullptr);
   const WideAttend attention = attention_of(n_rows, first);
   const WideRoute router = route_of(n_rows);
   const WideGemm in = product_of(n_rows, kModel, kQkv, how),
                  out = product_of(n_rows, kHeads * kDim, kModel, how);
+  const WideGemm in_blocks = by_blocks(in, how), out_blocks = by_blocks(out, how);
   const QuantizeRows norm{router.of.x, nullptr, router.of.norm, 1e-6f, n_rows, kModel, in.in};
   const double us_norm = time([&] { quantize_rows(norm, how); });
   const double us_in = time([&] { wide_gemm(in, how); });
@@ -109,18 +120,26 @@ void bench_rows(Timer& time, int n_rows, int first) {
   const double us_attend = time([&] { wide_attend(attention, how); }) - us_heads;
   const double us_out = time([&] { wide_gemm(out, how); });
   const double us_route = time([&] { wide_route(router, how); });
+  std::vector<float> want = result(in, n_rows), want_out = result(out, n_rows);
+  want.insert(want.end(), want_out.begin(), want_out.end());
+  const double us_in_blocks = time([&] { wide_block(in_blocks, how); });
+  const double us_out_blocks = time([&] { wide_block(out_blocks, how); });
+  std::vector<float> got = result(in, n_rows), got_out = result(out, n_rows);
+  got.insert(got.end(), got_out.begin(), got_out.end());
   // Products of queries and keys, and of weights and values, as if each were one.
   const double flop = 4.0 * kHeads * kDim * n_rows * (first + 0.5 * n_rows);
-  std::printf("| %d | %d | %.1f | %.0f | %.1f | %.0f | %.0f | %.0f | %.1f |\n", n_rows, first,
-              us_norm, us_in, us_heads, us_attend, flop / us_attend / 1e6, us_out, us_route);
+  std::printf("| %d | %d | %.1f | %.0f | %.0f | %.1f | %.0f | %.0f | %.0f | %.0f | %.1f | %s |\n",
+              n_rows, first, us_norm, us_in, us_in_blocks, us_heads, us_attend,
+              flop / us_attend / 1e6, us_out, us_out_blocks, us_route, compared(want, got).c_str());
   std::fflush(stdout);
 }
 
 void run_all() {
   Timer time;
   std::printf(
-      "| rows | from | norm us | q, k, v us | heads us | attention us | TFLOP/s | output us | "
-      "router us |\n|---|---|---|---|---|---|---|---|---|\n");
+      "| rows | from | norm us | q, k, v us | by blocks us | heads us | attention us | TFLOP/s | "
+      "output us | by blocks us | router us | blocks against the first |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const int n_rows : {32, 128, 512, 2048, 8192}) bench_rows(time, n_rows, 0);
   bench_rows(time, 2048, 6144);
   bench_rows(time, 128, 8192);

@@ -2,7 +2,8 @@
 // wide_block.cuh.
 //
 // Layout   as wide_gemm.cu's.
-// Mapping  an item is a tile of up to 128 rows times 128 rows of weights (16 stripes). A warp has 32
+// Mapping  an item is a tile of up to 128 rows times 128 rows of weights (16 stripes). A warp has
+// 32
 //          of these and half of the tile's rows, as many as it needs in steps of eight; of gate and
 //          up it has two stripes each, so that SwiGLU needs no exchange. A block for each SM takes
 //          every gridDim-th item. All warps copy the next chunk, also of the next item, while they

@@ -28,13 +28,23 @@ struct BlockTile {
   static_assert(4 * kHiddenStride<kHidden> <= kTileInputBytes);
 };
 
-// What all warps know of an item, in shared memory: where its stripes are, how many inputs it has (0
-// behind the last item), its number and which of its tile's items it is.
+// What all warps know of an item, in shared memory: where its stripes are, how many inputs it has
+// (0 behind the last item), its number and which of its tile's items it is.
 template <typename Tile>
 struct BlockItem {
   const uint8_t* stripes[Tile::kStripes];
   int32_t n, number, across;
 };
+
+// Of a warp, at most. Before sm_90 shared memory has room for no more than four, two warps across.
+constexpr int kFewGroups = 4;
+constexpr int most_groups(int from_sm_90) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  return from_sm_90 < kFewGroups ? from_sm_90 : kFewGroups;
+#else
+  return from_sm_90;
+#endif
+}
 
 // Groups of eight that each warp computes for n inputs: not all numbers have code of their own.
 template <typename Tile>
@@ -85,9 +95,7 @@ template <Type type, typename Tile>
 class BlockProducts {
  public:
   __device__ __forceinline__ BlockProducts(const WideArgs& a, uint8_t* shared)
-      : a_(a),
-        shared_(shared),
-        plan_(block_plan<Tile>(a.ring, a.p.height)) {
+      : a_(a), shared_(shared), plan_(block_plan<Tile>(a.ring, a.p.height)) {
     WeightRing(shared, shared + plan_.barriers_at, a.ring, warp_index());  // makes its barriers
   }
 
@@ -173,8 +181,7 @@ class BlockProducts {
         own[k] = of.stripes[warp * Tile::kOwnStripes + k] + chunk_offset<type>(chunk);
       }
       copy_inputs(a_, rows(named), of.n, chunk, inputs(stage_of(step)), warp, lane);
-      ring(warp, step).request(own,
-                               Stripe<type>::chunk_bytes(blocks_of<type>(a_.shape, chunk)));
+      ring(warp, step).request(own, Stripe<type>::chunk_bytes(blocks_of<type>(a_.shape, chunk)));
     }
     end_group();
   }
@@ -189,7 +196,7 @@ class BlockProducts {
   // groups: of each warp. Rows behind the tile's are computed, from what stands there, and left.
   template <int groups>
   __device__ __forceinline__ void multiply(int named, const ProductStart& start) {
-    if constexpr (groups <= Tile::kGroups) {
+    if constexpr (groups <= most_groups(Tile::kGroups)) {
       const int warp = anew(warp_index()), down = warp % Tile::kDown;
       const int first = warp / Tile::kDown * 8 * groups;
       PerLane<BlockSums<Tile::kPairs, groups>> sums;
@@ -206,8 +213,8 @@ class BlockProducts {
 #pragma unroll
         for (int s = 0; s < 2 * Tile::kPairs; ++s) chunks[s] = chunk_at(named, down, s, c);
         add_block_chunk<type, Tile::kPairs, groups, Tile::kAtOnce>(
-            chunks, blocks_of<type>(a_.shape, c), inputs(stage_of(step_)) + first * kTileInputBytes, start,
-            sums);
+            chunks, blocks_of<type>(a_.shape, c), inputs(stage_of(step_)) + first * kTileInputBytes,
+            start, sums);
         ++step_;
       }
       const int32_t* const to = rows(named) + a_.p.height;
@@ -227,8 +234,8 @@ class BlockProducts {
 
   // Through the inputs that were used last: copies to them begin behind the next chunk's barrier.
   template <int groups>
-  __device__ __forceinline__ void write_hidden(
-      const PerLane<BlockSums<Tile::kPairs, groups>>& sums, const int32_t* to, int n, int across) {
+  __device__ __forceinline__ void write_hidden(const PerLane<BlockSums<Tile::kPairs, groups>>& sums,
+                                               const int32_t* to, int n, int across) {
     constexpr int kHidden = Tile::kHidden, kBlocks = kHidden / 32;
     auto* const hidden = reinterpret_cast<float*>(inputs(stage_of(step_ - 1)));
     const int warp = anew(warp_index()), first = warp / Tile::kDown * 8 * groups;
@@ -294,10 +301,14 @@ constexpr int kLeastBlockHeight = 48;  // of a tile that is full, to be worth it
 // The most inputs of a tile that shared memory has room for; 0 where they would be too few.
 template <Type type, typename Tile>
 int block_height(const Launch& how) {
+  const bool is_sm_90 = how.shared_bytes > 200 * 1024;  // others may have code for few groups
+  const int most = is_sm_90 ? Tile::kHeight : 8 * kFewGroups * Tile::kAcross;
   for (const int height : kBlockHeights) {
     const bool fits =
         block_plan<Tile>(block_ring<type, Tile>(), height).n_bytes <= how.shared_bytes;
-    if (height <= Tile::kHeight && height >= kLeastBlockHeight && fits) return height;
+    if (height <= std::min(most, Tile::kHeight) && height >= kLeastBlockHeight && fits) {
+      return height;
+    }
   }
   return 0;
 }

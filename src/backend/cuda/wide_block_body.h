@@ -79,8 +79,8 @@ SLUICE_LANE_FN void add_two_blocks(const uint8_t* const (&chunks)[2 * pairs], in
           SLUICE_UNROLL for (int v = 0; v < 4; ++v) {
             const auto& c = products[lane].c;
             float& sum = P[lane].of[m][g][v];
-            sum = BlockRow<type>::add(sum, of[2 * m + v / 2][lane], b, c[0][v],
-                                      c[32 / kBy - 1][v], in[g % 2][lane].d[v % 2].of[b]);
+            sum = BlockRow<type>::add(sum, of[2 * m + v / 2][lane], b, c[0][v], c[32 / kBy - 1][v],
+                                      in[g % 2][lane].d[v % 2].of[b]);
           }
         }
       }
@@ -126,8 +126,8 @@ SLUICE_LANE_FN void end_chunk(const uint8_t* const (&chunks)[2 * pairs], int fir
       SLUICE_UNROLL for (int m = 0; m < kPairs; ++m) {
         SLUICE_UNROLL for (int v = 0; v < 4; ++v) {
           float& sum = sums[lane].of[first + m][g][v];
-          sum = add_rn(sum, Row::end(ends[2 * m + v / 2][lane], P[lane].of[first + m][g][v],
-                                     N[m][v]));
+          sum = add_rn(sum,
+                       Row::end(ends[2 * m + v / 2][lane], P[lane].of[first + m][g][v], N[m][v]));
         }
       }
     }
@@ -143,6 +143,9 @@ SLUICE_LANE_FN void add_block_chunk(const uint8_t* const (&chunks)[2 * pairs], i
   PerLane<BlockRow<type>> rows[2 * pairs];
   PerLane<BlockSums<pairs, groups>> P;
   clear_sums(P);
+  EACH_LANE(lane) {
+    SLUICE_UNROLL for (int s = 0; s < 2 * pairs; ++s) rows[s][lane].begin(chunks[s], lane / 4);
+  }
   SLUICE_ROLLED for (int base = 0; base < n_blocks / 2; base += at_once) {
     SLUICE_UNROLL for (int k = 0; k < at_once; ++k) {
       if (at_once > 1 && !Stripe<type>::kIsSuper && base + k >= n_blocks / 2) break;
@@ -180,9 +183,7 @@ template <int n_hidden>
 SLUICE_LANE_FN void write_staged_hidden(const float* hidden, int input, int part, const Int8Rows& h,
                                         int64_t slot, int block) {
   PerLane<float> values;
-  EACH_LANE(lane) {
-    values[lane] = hidden[input * kHiddenStride<n_hidden> + 32 * part + lane];
-  }
+  EACH_LANE(lane) { values[lane] = hidden[input * kHiddenStride<n_hidden> + 32 * part + lane]; }
   const int64_t at = slot * h.n_chunks * 8 + block;
   quantize_block(values, h.q + 32 * at, h.d + at, h.y + at);
 }

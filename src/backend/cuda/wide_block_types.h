@@ -1,11 +1,14 @@
-// Weights and scales of two blocks of a row, for the products of wide_block.h, in a kernel as in g++
-// (lanes.h). The float operations are those of wide_products.h, so the bits are too; what differs
-// is that scales come from the packed weights straight into registers, two blocks at a time.
+// Weights and scales of two blocks of a row, for the products of wide_block.h, in a kernel as in
+// g++ (lanes.h). The float operations are those of wide_products.h, so the bits are too; what
+// differs is that scales come from the packed weights straight into registers, two blocks at a
+// time.
 //
 // A byte w becomes a float without a conversion: 0x4b000000 | w are the bits of 2^23 + w. Scales
 // are then fma(2^23 + w, k, -2^23 k) = k w, exactly, where k is a power of two or 1.5 of one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <type_traits>
 
 #include "backend/cuda/wide_products.h"
 
@@ -35,19 +38,23 @@ struct BlockRow {
   static constexpr bool kIs = false;
 };
 
+// Packed scales: a byte each, of blocks that are still to come. Of Q4_K all eight; of Q5_K, whose
+// weights take more registers, those of four.
 template <Type type>
 struct AffineBlockRow {
-  static constexpr bool kIs = true, kHasMin = true;
-  uint32_t scales;  // a byte each, of those of four blocks that are still to come
+  static constexpr bool kIs = true, kHasMin = true, kIsQ4 = type == Type::q4_k;
+  std::conditional_t<kIsQ4, uint64_t, uint32_t> scales;
 
-  SLUICE_LANE_FN void begin(const uint8_t* chunk, int half, int row) {
+  SLUICE_LANE_FN void begin(const uint8_t* chunk, int row) {
+    if constexpr (kIsQ4) scales = uint64_t{packed(chunk, 1, row)} << 32 | packed(chunk, 0, row);
+  }
+  SLUICE_LANE_FN static uint32_t packed(const uint8_t* chunk, int half, int row) {
     const uint32_t s0 = word(chunk, 1, row), s2 = word(chunk, 3, row);
-    scales = half ? (s2 & 0x0f0f0f0fu) | (s0 >> 2 & 0x30303030u) : s0 & 0x3f3f3f3fu;
+    return half ? (s2 & 0x0f0f0f0fu) | (s0 >> 2 & 0x30303030u) : s0 & 0x3f3f3f3fu;
   }
   SLUICE_LANE_FN void next(const uint8_t* chunk, int, int pair, int lane, TwoBlocks& out) {
-    constexpr bool kIsQ4 = type == Type::q4_k;
     const int row = lane / 4, i = lane % 4;
-    if (pair % 2 == 0) begin(chunk, pair / 2, row);
+    if (!kIsQ4 && pair % 2 == 0) scales = packed(chunk, pair / 2, row);
     uint32_t* const a = out.weights.a;
     SLUICE_UNROLL for (int k = 0; k < 2; ++k) {
       const uint32_t w = word(chunk, (kIsQ4 ? 4 : 12) + 8 * pair + 4 * k + i, row);
@@ -61,7 +68,7 @@ struct AffineBlockRow {
       }
     }
     SLUICE_UNROLL for (int b = 0; b < 2; ++b) {
-      const float byte = biased_byte(scales, b);
+      const float byte = biased_byte(static_cast<uint32_t>(scales), b);
       const float unit = kIsQ4 && b == 1 ? 0.0625f : 1.0f;
       out.scale[b] = times_byte(byte, unit, 0.0f);
       out.start[b] = times_byte(byte, -kProductStart * unit, 0.0f);
@@ -102,6 +109,7 @@ struct BlockRow<Type::q5_k> : AffineBlockRow<Type::q5_k> {};
 template <>
 struct BlockRow<Type::q6_k> {
   static constexpr bool kIs = true, kHasMin = false;
+  SLUICE_LANE_FN void begin(const uint8_t*, int) {}
 
   SLUICE_LANE_FN void next(const uint8_t* chunk, int, int pair, int lane, TwoBlocks& out) {
     const uint8_t* const words = Stripe<Type::q6_k>::words(chunk);
@@ -123,8 +131,7 @@ struct BlockRow<Type::q6_k> {
   }
   SLUICE_LANE_FN static float add(float P, const TwoBlocks& of, int b, int32_t first,
                                   int32_t second, float d) {
-    const float one =
-        fma_rn(of.scale[2 * b], as_float(static_cast<uint32_t>(first)), of.start[b]);
+    const float one = fma_rn(of.scale[2 * b], as_float(static_cast<uint32_t>(first)), of.start[b]);
     return fma_rn(d, fma_rn(of.scale[2 * b + 1], product_value(second), one), P);
   }
   using Ends = float;
@@ -138,9 +145,9 @@ struct BlockRow<Type::q6_k> {
 template <>
 struct BlockRow<Type::q8_0> {
   static constexpr bool kIs = true, kHasMin = false;
+  SLUICE_LANE_FN void begin(const uint8_t*, int) {}
 
-  SLUICE_LANE_FN void next(const uint8_t* chunk, int n_blocks, int pair, int lane,
-                           TwoBlocks& out) {
+  SLUICE_LANE_FN void next(const uint8_t* chunk, int n_blocks, int pair, int lane, TwoBlocks& out) {
     const int row = lane / 4, i = lane % 4;
     SLUICE_UNROLL for (int b = 0; b < 2; ++b) {
       const int block = 2 * pair + b;

@@ -108,8 +108,7 @@ __device__ __forceinline__ MatrixRow matrix_row(const WideGemm& p, int row) {
 // A stripe of the matrix, or of gate (0) and up (1).
 __device__ __forceinline__ const uint8_t* stripe_at(const WideArgs& a, const WideTile& tile,
                                                     int matrix, int stripe) {
-  const uint8_t* base =
-      tile.expert ? tile.expert + a.p.weights_at[matrix] : a.p.weights[matrix];
+  const uint8_t* base = tile.expert ? tile.expert + a.p.weights_at[matrix] : a.p.weights[matrix];
   if (a.p.n_more > 0) {
     const MatrixRow of = matrix_row(a.p, 8 * stripe);
     base = of.weights;

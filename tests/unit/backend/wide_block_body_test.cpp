@@ -90,9 +90,8 @@ class WideBlockBodyTest : public testing::TestWithParam<Type> {
         const auto at = [&](size_t k) {
           return stripes_.data() + 8 * k * row_bytes_ + block_count(chunk_offset<type>(c));
         };
-        add_block_chunk<type, kPairs, groups, 1>({at(0), at(1), at(2), at(3)},
-                                                 blocks_of<type>(shape, c), inputs,
-                                                 product_start(), sums);
+        add_block_chunk<type, kPairs, groups, 1>(
+            {at(0), at(1), at(2), at(3)}, blocks_of<type>(shape, c), inputs, product_start(), sums);
       });
     }
   }
