@@ -2,7 +2,6 @@
 // projections by wide_gemm.h, attention by wide_attend.h, the router by wide_route.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
 #include "backend/cuda/attend_shape.h"
 #include "backend/cuda/float_rows.h"
@@ -46,20 +45,22 @@ void require_wide(const WeightView& gate, const WeightView& up, const WeightView
           "and up of one type");
 }
 
-// Steps of so many rows and more take larger tiles (wide_block.cu) where there is a kernel for the
-// type. No step does before that kernel was measured (bench_gpu_wide). The bits are the same.
-constexpr int64_t kBlockRows = std::numeric_limits<int64_t>::max();
+// Large tiles with their sums in registers (wide_block.cu) are faster for all rows times one
+// weight, however many there are, and for experts with so many rows each, on average; the bits are
+// the same (bench_gpu_wide, docs/decisions/0018). Where rows went does not count.
+constexpr int64_t kBlockRows = 96;
 
-bool is_by_blocks(Type type, int64_t n_cols, int64_t n_rows, const Launch& how) {
-  return n_rows >= kBlockRows && wide_block_height(type, n_cols, how) > 0;
+bool has_blocks(Type type, int64_t n_cols, const Launch& how) {
+  return wide_block_height(type, n_cols, how) > 0;
 }
-int tile_height(const WeightView& w, int64_t n_rows, const Launch& how) {
-  return is_by_blocks(w.type, w.n_cols, n_rows, how) ? wide_block_height(w.type, w.n_cols, how)
-                                                     : wide_tile_height(w.type, how);
+int tile_height(const WeightView& w, bool by_blocks, const Launch& how) {
+  return by_blocks ? wide_block_height(w.type, w.n_cols, how) : wide_tile_height(w.type, how);
 }
-// n_rows: of the step.
-void multiply(const WideGemm& p, int64_t n_rows, const Launch& how) {
-  is_by_blocks(p.type, p.n_cols, n_rows, how) ? wide_block(p, how) : wide_gemm(p, how);
+void multiply(const WideGemm& p, bool by_blocks, const Launch& how) {
+  by_blocks ? wide_block(p, how) : wide_gemm(p, how);
+}
+void multiply_all_rows(const WideGemm& p, const Launch& how) {
+  multiply(p, has_blocks(p.type, p.n_cols, how), how);
 }
 
 // All rows times one weight, into columns from out.data on.
@@ -71,7 +72,7 @@ WideGemm all_rows(const WeightView& w, const Int8Rows& in, int64_t n_rows, const
   p.weights[0] = bytes(w.data);
   p.in = in;
   p.rows.n_rows = static_cast<int>(n_rows);
-  p.height = tile_height(w, n_rows, how);
+  p.height = tile_height(w, has_blocks(w.type, w.n_cols, how), how);
   return p;
 }
 
@@ -111,7 +112,7 @@ void CudaOps::wide_project_in(ConstRowsView x, const NormView& norm,
                               static_cast<int>(one->weight.n_rows)};
         column += one->weight.n_rows;
       }
-      multiply(p, x.n_rows, how_);
+      multiply_all_rows(p, how_);
     }
   });
 }
@@ -135,7 +136,7 @@ void CudaOps::wide_project_add(ConstRowsView in, const Projection& projection, R
     p.out_stride = static_cast<int>(x.n_cols);
     p.bias = projection.bias;
     p.adds = true;
-    multiply(p, in.n_rows, how_);
+    multiply_all_rows(p, how_);
   });
 }
 
@@ -257,7 +258,10 @@ void CudaOps::compute_routed(const ExpertsView& e, const SortedPairs& pairs, con
   const ExpertLayout layout(e);
   const int n_experts = static_cast<int>(e.gate.n_mats);
   WideGemm p = all_rows(e.gate, in, 0, how_);
-  p.height = std::min(tile_height(e.gate, to.n_rows, how_), tile_height(e.down, to.n_rows, how_));
+  const bool by_blocks = to.n_routed >= kBlockRows * n_experts &&
+                         has_blocks(e.gate.type, e.gate.n_cols, how_) &&
+                         has_blocks(e.down.type, e.down.n_cols, how_);
+  p.height = std::min(tile_height(e.gate, by_blocks, how_), tile_height(e.down, by_blocks, how_));
   const int most = most_tiles(static_cast<int>(to.n_routed), n_experts, p.height);
   auto* const tiles = scratch_.get<WideTile>(Use::tiles, most + 1);
   auto* const n_tiles = reinterpret_cast<int32_t*>(tiles + most);
@@ -267,7 +271,7 @@ void CudaOps::compute_routed(const ExpertsView& e, const SortedPairs& pairs, con
   p.rows = {tiles, n_tiles, most, pairs.slots, pairs.n_used};
   p.weights_at[1] = static_cast<int64_t>(layout.up_at);
   p.h = to.h;
-  multiply(p, to.n_rows, how_);
+  multiply(p, by_blocks, how_);
   WideGemm down = all_rows(e.down, to.h, 0, how_);
   down.height = p.height;
   down.rows = p.rows;
@@ -275,21 +279,24 @@ void CudaOps::compute_routed(const ExpertsView& e, const SortedPairs& pairs, con
   down.weights_at[0] = static_cast<int64_t>(layout.down_at);
   down.out = to.outs;
   down.out_stride = static_cast<int>(to.d_model);
-  multiply(down, to.n_rows, how_);
+  multiply(down, by_blocks, how_);
 }
 
 void CudaOps::compute_shared(const ExpertsView& e, const Int8Rows& in, const WideHidden& to) {
   require_wide(e.shared_gate, e.shared_up, e.shared_down);
+  constexpr bool by_blocks = false;  // nobody has tried them where all rows end as hidden ones
   WideGemm p = all_rows(e.shared_gate, in, to.n_rows, how_);
+  p.height = tile_height(e.shared_gate, by_blocks, how_);
   p.weights[1] = bytes(e.shared_up.data);
   p.rows.first_out = to.n_routed;
   p.h = to.h;
-  multiply(p, to.n_rows, how_);
+  multiply(p, by_blocks, how_);
   WideGemm down = all_rows(e.shared_down, to.h, to.n_rows, how_);
+  down.height = tile_height(e.shared_down, by_blocks, how_);
   down.rows.first_in = down.rows.first_out = to.n_routed;
   down.out = to.outs;
   down.out_stride = static_cast<int>(to.d_model);
-  multiply(down, to.n_rows, how_);
+  multiply(down, by_blocks, how_);
 }
 
 void CudaOps::add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
