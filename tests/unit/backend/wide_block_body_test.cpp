@@ -6,60 +6,29 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "base/random.h"
-#include "quant/activation.h"
 #include "quant/dot.h"
 #include "quant/random_rows.h"
 #include "quant/stripes.h"
 #include "quant/swiglu.h"
+#include "unit/backend/wide_inputs.h"
 
 namespace sluice::backend::cuda {
 namespace {
 
 constexpr int kPairs = 2, kStripes = 2 * kPairs;
 
-size_t block_count(int64_t n) { return static_cast<size_t>(n); }
-
-// Inputs of a block as they stand in shared memory, chunk by chunk; what is behind their columns is
-// not a number.
-struct BlockInputs {
-  BlockInputs(int n_inputs, int n_cols_, uint64_t seed)
-      : n_cols(n_cols_),
-        n_chunks(row_shape(n_cols_).n_chunks),
-        q(block_count(n_inputs * n_chunks) * 256, int8_t{99}),
-        d(block_count(n_inputs * n_chunks) * 8, std::nanf("")),
-        y(d) {
-    for (int k = 0; k < n_inputs; ++k) {
-      std::vector<float> x(block_count(n_cols));
-      for (size_t i = 0; i < x.size(); ++i) {
-        x[i] = random_signed(random_bits(seed + static_cast<uint64_t>(k), i));
-      }
-      const auto at = block_count(k * n_chunks);
-      quant::quantize_activation(x, q.data() + 256 * at, d.data() + 8 * at, y.data() + 8 * at);
-    }
+// A chunk of the first inputs, as a block has it in shared memory.
+void stage(TileRows& in, int chunk, int n_inputs, uint8_t* out) {
+  for (int i = 0; i < n_inputs * kTilePieces; ++i) {
+    const int64_t at = int64_t{i / kTilePieces} * in.n_chunks + chunk;
+    std::memcpy(out + kTileInputBytes * (i / kTilePieces) + 16 * (i % kTilePieces),
+                tile_piece(in.rows(), at, i % kTilePieces), 16);
   }
-  Int8Rows rows() { return {q.data(), d.data(), y.data(), n_chunks}; }
-  quant::ActivationView view(int k) const {
-    const auto at = block_count(k * n_chunks);
-    return {q.data() + 256 * at, d.data() + 8 * at, y.data() + 8 * at};
-  }
-  void stage(int chunk, int n_inputs, uint8_t* out) {
-    for (int i = 0; i < n_inputs * kTilePieces; ++i) {
-      std::memcpy(out + kTileInputBytes * (i / kTilePieces) + 16 * (i % kTilePieces),
-                  tile_piece(rows(), int64_t{i / kTilePieces} * n_chunks + chunk, i % kTilePieces),
-                  16);
-    }
-  }
-
-  int n_cols, n_chunks;
-  std::vector<int8_t> q;
-  std::vector<float> d, y;
-};
+}
 
 class WideBlockBodyTest : public testing::TestWithParam<Type> {
  protected:
@@ -75,20 +44,20 @@ class WideBlockBodyTest : public testing::TestWithParam<Type> {
     }
   }
   float dot(int row, int n_cols, const quant::ActivationView& in) const {
-    return quant::dot(GetParam(), rows_.data() + block_count(row) * row_bytes_, n_cols, in);
+    return quant::dot(GetParam(), rows_.data() + tile_count(row) * row_bytes_, n_cols, in);
   }
 
   template <int groups>
-  void add_chunks(BlockInputs& in, int n_inputs, PerLane<BlockSums<kPairs, groups>>& sums) const {
+  void add_chunks(TileRows& in, int n_inputs, PerLane<BlockSums<kPairs, groups>>& sums) const {
     alignas(16) uint8_t inputs[8 * groups * kTileInputBytes];
     std::memset(inputs, 0xff, sizeof inputs);  // not numbers, behind the last input
     const RowShape shape = row_shape(in.n_cols);
     clear_sums(sums);
     for (int c = 0; c < shape.n_chunks; ++c) {
-      in.stage(c, n_inputs, inputs);
+      stage(in, c, n_inputs, inputs);
       with_type([&]<Type type>() {
         const auto at = [&](size_t k) {
-          return stripes_.data() + 8 * k * row_bytes_ + block_count(chunk_offset<type>(c));
+          return stripes_.data() + 8 * k * row_bytes_ + tile_count(chunk_offset<type>(c));
         };
         add_block_chunk<type, kPairs, groups, 1>(
             {at(0), at(1), at(2), at(3)}, blocks_of<type>(shape, c), inputs, product_start(), sums);
@@ -111,7 +80,7 @@ class WideBlockBodyTest : public testing::TestWithParam<Type> {
 
   template <int groups>
   void check_sums(int n_inputs, int n_cols) {
-    BlockInputs in(n_inputs, n_cols, 11);
+    TileRows in(n_inputs, n_cols, 11);
     PerLane<BlockSums<kPairs, groups>> sums;
     add_chunks(in, n_inputs, sums);
     for (int i = 0; i < 8 * kStripes * n_inputs; ++i) {
@@ -143,19 +112,19 @@ TEST_P(WideBlockBodyTest, SumsAreThoseOfTheContract) {
 TEST_P(WideBlockBodyTest, HiddenValuesAreThoseOfTheContract) {
   constexpr int kInputs = 11, kHidden = 32, kSlot = 2;
   make_stripes(256);
-  BlockInputs in(kInputs, 256, 17);
+  TileRows in(kInputs, 256, 17);
   PerLane<BlockSums<kPairs, 2>> sums;
   add_chunks(in, kInputs, sums);
   std::vector<float> hidden(16 * kHiddenStride<kHidden>, std::nanf(""));
   stage_hidden<kHidden>(sums, hidden.data(), 0);
   stage_hidden<kHidden>(sums, hidden.data(), 16);  // as if another warp had the same
   for (int k = 0; k < kInputs; ++k) {
-    BlockInputs h(kSlot + 1, 64, 18);
+    TileRows h(kSlot + 1, 64, 18);
     write_staged_hidden<kHidden>(hidden.data(), k, 0, h.rows(), kSlot, 1);
     std::vector<float> gate(32), up(32);
     for (int i = 0; i < 32; ++i) {
-      gate[block_count(i)] = dot(i % 16, 256, in.view(k));
-      up[block_count(i)] = dot(16 + i % 16, 256, in.view(k));
+      gate[tile_count(i)] = dot(i % 16, 256, in.view(k));
+      up[tile_count(i)] = dot(16 + i % 16, 256, in.view(k));
     }
     quant::swiglu(gate, up, gate.data());
     int8_t q[32];
