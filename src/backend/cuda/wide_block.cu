@@ -3,11 +3,11 @@
 //
 // Layout   as wide_gemm.cu's.
 // Mapping  an item is a tile of up to 128 rows times 128 rows of weights (16 stripes). A warp has
-// 32
-//          of these and half of the tile's rows, as many as it needs in steps of eight; of gate and
-//          up it has two stripes each, so that SwiGLU needs no exchange. A block for each SM takes
-//          every gridDim-th item. All warps copy the next chunk, also of the next item, while they
-//          compute one: weights as in weight_ring.cuh, two stripes to a warp, inputs by cp.async.
+//          32 of these and half of the tile's rows, as many as it needs in steps of eight; of gate
+//          and up it has two stripes each, so that SwiGLU needs no exchange. A block for each SM
+//          takes every gridDim-th item. All warps copy the next chunk, also of the next item, while
+//          they compute one: weights as in weight_ring.cuh, two stripes to a warp, inputs by
+//          cp.async.
 // Limits   n_cols % 64 (super-blocks: 256); shared memory for tiles of 48 rows, which sm_75 lacks.
 // Cost     see bench/results/gpu_wide.md and docs/decisions/0018.
 // SPDX-License-Identifier: Apache-2.0
