@@ -53,8 +53,8 @@ class WeightRing {
     __syncwarp();
   }
 
-  // The same ring behind its first n requests and n waits, whose barriers are made: for kernels that
-  // count by themselves.
+  // The same ring behind its first n requests and n waits, whose barriers are made: for kernels
+  // that count by themselves.
   __device__ __forceinline__ WeightRing(uint8_t* slots, uint8_t* barriers, const RingSize& size,
                                         int warp, uint32_t n)
       : slots_(slots + warp * size.n_slots * size.slot_size),
