@@ -299,6 +299,8 @@ TEST(ExpertRuntime, ADecodedTokenIsOneSubmissionAndOneWaitWhateverMoves) {
   listener.on_pick = [](int64_t, const backend::PickedRow&) {};
   constexpr int64_t kTokens = 60;
   for (const TokenId token : random_tokens(kTokens, 11)) {
+    // As many move as can, however slow the machine is.
+    while (!placed.runtime.copies().is_idle()) std::this_thread::yield();
     const StepRow row{token, {}, false, 1};
     placed.runtime.step({&row, 1}, policy::Phase::decode, listener);
   }
