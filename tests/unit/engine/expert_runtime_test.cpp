@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 
 #include "unit/engine/counted_device.h"
 #include "unit/engine/held_worker.h"
