@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sluice/export.h"
 #include "sluice/sluice.h"
 
 namespace sluice {
@@ -22,14 +23,15 @@ namespace sluice {
 // The file of a model: `name` itself where it is a path, else NAME.gguf (of a split model the first
 // shard) in the first folder that has it: those given, then the models that ship with sluice.
 // Throws Errc::bad_request with the names there are.
-std::string find_model(const std::string& name, const std::vector<std::string>& folders = {});
+SLUICE_API std::string find_model(const std::string& name,
+                                  const std::vector<std::string>& folders = {});
 
 // The models in these folders, as find_model() finds them by name: sorted, each name once.
 struct FoundModel {
   std::string name;
   std::string path;
 };
-std::vector<FoundModel> list_models(const std::vector<std::string>& folders = {});
+SLUICE_API std::vector<FoundModel> list_models(const std::vector<std::string>& folders = {});
 
 struct ChatOptions {
   std::string system = {};              // system message; empty: none
@@ -55,7 +57,7 @@ struct ChatOptions {
 };
 
 // Calls to one Chat must not overlap. Several may share a Model.
-class Chat {
+class SLUICE_API Chat {
  public:
   explicit Chat(const Model& model, const ChatOptions& options = {});
   // By a file, or by the name of a model that ships with sluice.
@@ -76,6 +78,10 @@ class Chat {
 
   // Begins a new conversation, with the same system message.
   void reset();
+
+  // What was computed for it so far, and where.
+  const Stats& stats() const;
+  const PlacementInfo& placement() const;
 
   // What a person should know before using this model; often nothing.
   const std::vector<std::string>& warnings() const;

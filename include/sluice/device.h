@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sluice/export.h"
 #include "sluice/machine.h"
 
 namespace sluice {
@@ -17,7 +18,7 @@ namespace sluice {
 enum class DeviceKind { cpu, sim, cuda, automatic };
 
 // What there is to choose from; creates what the driver needs on each card, so it takes a moment.
-GpuList find_gpus();
+SLUICE_API GpuList find_gpus();
 
 // A device made of RAM, to try what a GPU would do: memory of its own, threads of its own, and a
 // link that takes its time.

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "sluice/export.h"
 #include "sluice/sluice.h"
 
 namespace sluice {
@@ -105,7 +106,7 @@ struct ExpertMap {
 };
 
 // One thread of its own takes the steps. Every call is safe from any thread.
-class Engine {
+class SLUICE_API Engine {
  public:
   // Throws as Session does; and Errc::bad_request where kv_bytes do not hold one context.
   explicit Engine(const Model& model, const EngineOptions& options = {});

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "sluice/export.h"
+
 namespace sluice {
 
 enum class Errc {
@@ -19,7 +21,7 @@ enum class Errc {
   shutting_down,  // no more are taken
 };
 
-class Error : public std::runtime_error {
+class SLUICE_API Error : public std::runtime_error {
  public:
   Error(Errc code, const std::string& text) : std::runtime_error(text), code_(code) {}
   Errc code() const { return code_; }

@@ -20,6 +20,7 @@
 #include "sluice/device.h"
 #include "sluice/error.h"
 #include "sluice/expert_stats.h"
+#include "sluice/export.h"
 
 namespace sluice {
 
@@ -56,7 +57,7 @@ struct ModelInfo {
 };
 
 // A loaded model. Copies share it, and sessions keep it alive.
-class Model {
+class SLUICE_API Model {
  public:
   static Model load(const std::string& path, const LoadOptions& options = {});
 
@@ -161,7 +162,7 @@ struct Stats {
 // One text in the making. Sessions of one model may live side by side; calls to one session must
 // not overlap. Where a call throws, the text holds the chunks and tokens that were finished before,
 // and the session can be used as ever.
-class Session {
+class SLUICE_API Session {
  public:
   explicit Session(const Model& model, const SessionOptions& options = {});
   ~Session();

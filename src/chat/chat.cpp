@@ -30,7 +30,7 @@ chat::DialogueOptions dialogue_options(const ChatOptions& options) {
 
 }  // namespace
 
-struct Chat::Impl {
+struct SLUICE_HIDDEN Chat::Impl {
   Impl(const Model& model, const ChatOptions& o)
       : options(o),
         text_model(model.info().path, chat::TextModel::Use::chat),
@@ -80,6 +80,10 @@ std::string Chat::ask(const std::string& message, const OnText& on_text) {
 const std::string& Chat::thinking() const { return impl_->thinking; }
 
 void Chat::reset() { impl_->dialogue.conversation().clear(); }
+
+const Stats& Chat::stats() const { return impl_->session.stats(); }
+
+const PlacementInfo& Chat::placement() const { return impl_->session.placement(); }
 
 const std::vector<std::string>& Chat::warnings() const { return impl_->warnings; }
 

@@ -1,6 +1,9 @@
 // Models by name (sluice/chat.h): those in folders that the caller names, and the ones that ship
 // with the program.
 // SPDX-License-Identifier: Apache-2.0
+#include <dlfcn.h>
+#include <link.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <string_view>
@@ -17,14 +20,37 @@ constexpr std::string_view kExtension = ".gguf";
 constexpr std::string_view kFirstShard = "-00001-of-";  // NAME-00001-of-00003.gguf
 constexpr size_t kShardDigits = 5;
 
-// Beside the program, where it was installed; in the source tree, where it was only built.
-void add_shipped(std::vector<std::string>& folders) {
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  if (!program.empty()) {
-    folders.push_back((program.parent_path().parent_path() / "share/sluice/models").string());
+// Below the prefix that a program (in bin/) or a library (in lib/ or lib/x86_64-linux-gnu/) lies in,
+// wherever that was moved to. The build folder has such a place too (src/CMakeLists.txt).
+constexpr std::string_view kShipped = "share/sluice/models";
+
+void add_below(std::vector<std::string>& folders, const fs::path& prefix) {
+  std::error_code error;
+  const fs::path folder = fs::canonical(prefix / kShipped, error);
+  if (!error) folders.push_back(folder.string());
+}
+
+// The shared library that this code is in; empty where it is in the program itself.
+fs::path own_library() {
+  Dl_info ignored = {};
+  link_map* map = nullptr;
+  void** to_map = reinterpret_cast<void**>(&map);
+  if (dladdr1(reinterpret_cast<const void*>(&add_below), &ignored, to_map, RTLD_DL_LINKMAP) == 0) {
+    return {};
   }
-  folders.emplace_back(SLUICE_SHIPPED_MODELS);
+  std::error_code error;
+  return map && map->l_name && *map->l_name ? fs::canonical(map->l_name, error) : fs::path();
+}
+
+void add_shipped(std::vector<std::string>& folders) {
+  if (const fs::path library = own_library(); !library.empty()) {
+    const fs::path above = library.parent_path().parent_path();
+    add_below(folders, above);
+    add_below(folders, above.parent_path());
+  }
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) add_below(folders, program.parent_path().parent_path());
 }
 
 // The name of the model that a file holds, or holds the first shard of; empty: none.

@@ -37,7 +37,7 @@ struct LoadedModel {
 
 namespace sluice {
 
-struct Model::Impl : engine::LoadedModel {
+struct SLUICE_HIDDEN Model::Impl : engine::LoadedModel {
   using LoadedModel::LoadedModel;
 };
 

@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-struct Session::Impl {
+struct SLUICE_HIDDEN Session::Impl {
   Impl(std::shared_ptr<const Model::Impl> m, const SessionOptions& o, int ctx)
       : model(std::move(m)),
         options(o),

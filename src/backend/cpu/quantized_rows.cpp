@@ -99,7 +99,7 @@ void QuantizedRows::gather(const RowBatch& batch, int64_t g,
   CHECK(std::ssize(rows) == n);
   const int64_t n_blocks = n_cols_ / 32;
   const auto copy = [&]<typename T>(const T* QuantizedInputs::*field, int64_t n_words, T* out) {
-    const T* from[kInputsTogether];
+    const T* from[kInputsTogether] = {};
     for (size_t r = 0; r < rows.size(); ++r) from[r] = rows[r].*field;
     put_side_by_side<T>({from, rows.size()}, n_words, out);
   };

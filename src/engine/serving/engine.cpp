@@ -27,7 +27,7 @@ constexpr std::chrono::milliseconds kSnapshotInterval{100};
 
 }  // namespace
 
-struct Engine::Impl {
+struct SLUICE_HIDDEN Engine::Impl {
   Impl(std::shared_ptr<const Model::Impl> m, const EngineOptions& o);
   ~Impl();
 
