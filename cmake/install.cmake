@@ -27,7 +27,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sluice DESTINATION ${CMAKE_INSTA
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION share/sluice FILES_MATCHING PATTERN "*.gguf")
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/deploy DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/deploy DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        USE_SOURCE_PERMISSIONS)
 if(made_paths)
   install(FILES ${made}/sluice.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${made}/sluice.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME sluice)
@@ -38,7 +39,7 @@ install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(made \"${made}\")")
 install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/install/by_prefix.cmake)
 
 # The program and the shared library have code of others inside, whose licences want to be shown.
-foreach(package libedit-dev libtinfo-dev libbsd-dev libmd-dev libpcre2-dev libboost1.74-dev libcli11-dev nlohmann-json3-dev)
+foreach(package libedit-dev libncurses-dev libbsd-dev libmd-dev libpcre2-dev libboost1.74-dev libcli11-dev nlohmann-json3-dev)
   if(EXISTS /usr/share/doc/${package}/copyright)
     install(FILES /usr/share/doc/${package}/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR}/included RENAME ${package})
   endif()
@@ -46,7 +47,8 @@ endforeach()
 
 # pkg-config and find_package().
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
-file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+file(RELATIVE_PATH prefix_from_pc /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/install/sluice.pc.in ${made}/sluice.pc @ONLY)
 install(FILES ${made}/sluice.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 include(CMakePackageConfigHelpers)
