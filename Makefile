@@ -6,7 +6,7 @@ cuda ?= $(shell command -v nvcc >/dev/null && nvidia-smi -L 2>/dev/null | grep -
 preset := $(if $(cuda),cuda,release)
 sluice := build/$(preset)/src/sluice
 
-.PHONY: run serve test check lint tsan soak load fuzz clean
+.PHONY: run serve installable install deb test check lint tsan soak load fuzz clean
 
 # Builds the program and chats with a demo model, after a first question to show how. Needs nothing of the tests.
 run:
@@ -24,6 +24,22 @@ serve:
 		$(if $(wildcard build/$(preset)/build.ninja),,-DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF)
 	cmake --build --preset $(preset) --target sluice
 	$(sluice) serve
+
+# Program, libraries, headers, demo models and manual page below `prefix` (docs/install.md); the same as a .deb.
+prefix ?= /usr/local
+installable:
+	@tools/install-packages run serve
+	cmake --preset $(preset) -DSLUICE_PAGE=ON $(if $(cuda),-DCMAKE_CUDA_ARCHITECTURES=$(cuda)) \
+		$(if $(wildcard build/$(preset)/build.ninja),,-DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF)
+	cmake --build --preset $(preset) --target installable
+
+install: installable
+	DESTDIR=$(DESTDIR) cmake --install build/$(preset) --prefix $(prefix)
+	test -n "$(DESTDIR)" -o "$$(id -u)" -ne 0 || ldconfig  # so that programs find the library at once
+
+deb: installable
+	@tools/install-packages deb
+	cd build/$(preset) && rm -f sluice_*.deb && cpack -G DEB
 
 # The release build and every test, those against other people's programs included.
 test:

@@ -25,7 +25,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   list(APPEND neon_options -fno-schedule-insns)
 endif()
 
-target_compile_options(sluice_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${warnings};${arithmetic}>)
+# In the texts of CHECK files are named from the root of the sources, so a package does not say where it was built.
+set(file_names -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+
+target_compile_options(sluice_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${warnings};${arithmetic};${file_names}>)
 # Where many files are compiled as one, a constant of one file is in sight of the others.
 set(one_by_one $<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>)
 target_compile_options(sluice_options INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,${one_by_one}>:-Wshadow>)

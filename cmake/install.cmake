@@ -21,7 +21,8 @@ if(NOT CMAKE_CROSSCOMPILING)
 endif()
 add_custom_target(installable ALL DEPENDS sluice sluice_shared sluice_static ${made_paths})
 
-install(TARGETS sluice sluice_shared sluice_static EXPORT sluiceTargets)
+install(TARGETS sluice)
+install(TARGETS sluice_shared sluice_static EXPORT sluiceTargets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/sluice DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Not CMAKE_INSTALL_DATADIR: src/chat/find_model.cpp looks here, beside bin and lib.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION share/sluice FILES_MATCHING PATTERN "*.gguf")
