@@ -20,8 +20,8 @@ constexpr std::string_view kExtension = ".gguf";
 constexpr std::string_view kFirstShard = "-00001-of-";  // NAME-00001-of-00003.gguf
 constexpr size_t kShardDigits = 5;
 
-// Below the prefix that a program (in bin/) or a library (in lib/ or lib/x86_64-linux-gnu/) lies in,
-// wherever that was moved to. The build folder has such a place too (src/CMakeLists.txt).
+// Below the prefix that a program (in bin/) or a library (in lib/ or lib/x86_64-linux-gnu/) lies
+// in, wherever that was moved to. The build folder has such a place too (src/CMakeLists.txt).
 constexpr std::string_view kShipped = "share/sluice/models";
 
 void add_below(std::vector<std::string>& folders, const fs::path& prefix) {
