@@ -85,8 +85,8 @@ std::vector<FoundModel> list_models(const std::vector<std::string>& folders) {
     }
   }
   std::ranges::stable_sort(found, {}, &FoundModel::name);  // of one name the first folder's
-  const auto rest = std::ranges::unique(found, {}, &FoundModel::name);
-  found.erase(rest.begin(), rest.end());
+  const auto same = [](const FoundModel& a, const FoundModel& b) { return a.name == b.name; };
+  found.erase(std::unique(found.begin(), found.end(), same), found.end());
   return found;
 }
 
