@@ -25,17 +25,19 @@ serve:
 	cmake --build --preset $(preset) --target sluice
 	$(sluice) serve
 
-# Program, libraries, headers, demo models and manual page below `prefix` (docs/install.md); the same as a .deb.
-prefix ?= /usr/local
+# Program, libraries, headers, demo models and manual page below PREFIX (docs/install.md); the same as a .deb. In a tree
+# that belongs to somebody else root builds nothing: `make installable && sudo make install` leaves no file of root's there.
+PREFIX ?= /usr/local
+prefix ?= $(PREFIX)
+is_guest := $(shell test "$$(id -u)" -ne 0 || test "$$(stat -c %u .)" -eq 0 || echo yes)
 installable:
 	@tools/install-packages run serve
 	cmake --preset $(preset) -DSLUICE_PAGE=ON $(if $(cuda),-DCMAKE_CUDA_ARCHITECTURES=$(cuda)) \
 		$(if $(wildcard build/$(preset)/build.ninja),,-DSLUICE_UNITY=ON -DSLUICE_TESTS=OFF)
 	cmake --build --preset $(preset) --target installable
 
-install: installable
-	DESTDIR=$(DESTDIR) cmake --install build/$(preset) --prefix $(prefix)
-	test -n "$(DESTDIR)" -o "$$(id -u)" -ne 0 || ldconfig  # so that programs find the library at once
+install: $(if $(is_guest),,installable)
+	DESTDIR="$(DESTDIR)" tools/install-built "$(prefix)" $(if $(is_guest),,build/$(preset))
 
 deb: installable
 	@tools/install-packages deb

@@ -1,5 +1,5 @@
 // sluice: Mixture-of-Experts language models from GGUF files. Load a model, open a session, feed it
-// tokens, get tokens back. (Text in, text out: chat.h.)
+// tokens, get tokens back. (Text in, text out: chat.h. In C this is sluice_c.h.)
 //
 //   sluice::Model model = sluice::Model::load("model.gguf");
 //   sluice::Session session(model, {.n_ctx = 4096});
@@ -9,6 +9,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#ifndef __cplusplus
+#include "sluice/sluice_c.h"
+#else
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -218,3 +221,5 @@ class SLUICE_API Session {
 };
 
 }  // namespace sluice
+
+#endif  // __cplusplus

@@ -9,7 +9,9 @@
  * wrong says sluice_last_error(), for each thread by itself. No exception leaves a function. NULL
  * as a handle is an error, and nothing to free.
  *
- * A model may be used by several threads; calls to one chat or session must not overlap. Strings
+ * A model may be used by several threads at once, and different chats or sessions by different
+ * ones. Calls to one chat or session must not overlap: a second one is refused while the first
+ * runs, be it a callback's or another thread's. Callbacks run in the thread that called. Strings
  * are UTF-8 and end with a 0 byte. Those that functions return belong to the handle.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SLUICE_SLUICE_C_H
@@ -25,6 +27,12 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Of the header; sluice_version() is the library's. Programs run with every later version of the
+ * same major number, which libsluice.so.N carries too. */
+#define SLUICE_VERSION_MAJOR 0
+#define SLUICE_VERSION_MINOR 1
+#define SLUICE_VERSION_PATCH 0
 
 /* Faults. */
 

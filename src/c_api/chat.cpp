@@ -39,7 +39,9 @@ sluice_chat* sluice_chat_new(const sluice_model* model, const sluice_chat_option
   });
 }
 
-void sluice_chat_free(sluice_chat* chat) { std::unique_ptr<sluice_chat>{chat}; }
+void sluice_chat_free(sluice_chat* chat) {
+  free_unused(chat, "chat is in use, and not freed: free it when its function has returned");
+}
 
 const char* sluice_chat_ask(sluice_chat* chat, const char* message, sluice_on_text on_text,
                             void* user) {

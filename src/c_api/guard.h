@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -49,21 +51,33 @@ T* require_array(T* pointer, size_t n, const char* what) {
   return pointer;
 }
 
-// A handle whose function is running: a callback of it that uses the handle again is refused.
+// A handle whose function is running: whoever uses the handle meanwhile is refused, be it a
+// callback of that function or another thread.
 class InUse {
  public:
   InUse(bool& is_used, const char* what) : is_used_(is_used) {
-    if (is_used_) {
-      throw Error(Errc::bad_request, cat(what, " is in use: its callback may not call it again"));
+    if (std::atomic_ref(is_used_).exchange(true)) {
+      throw Error(
+          Errc::bad_request,
+          cat(what, " is in use: wait until its function has returned; callbacks may not call it"));
     }
-    is_used_ = true;
   }
-  ~InUse() { is_used_ = false; }
+  ~InUse() { std::atomic_ref(is_used_).store(false); }
   InUse(const InUse&) = delete;
   InUse& operator=(const InUse&) = delete;
 
  private:
   bool& is_used_;
 };
+
+// Frees a handle, unless its function is running: that needs it still. NULL is nothing to free.
+template <typename T>
+void free_unused(T* handle, const char* refusal) noexcept {
+  if (handle && std::atomic_ref(handle->is_used).load()) {
+    fail(SLUICE_BAD_REQUEST, refusal);
+  } else {
+    std::unique_ptr<T>{handle};
+  }
+}
 
 }  // namespace sluice::c_api

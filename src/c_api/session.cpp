@@ -61,7 +61,9 @@ sluice_session* sluice_session_new(const sluice_model* model,
   });
 }
 
-void sluice_session_free(sluice_session* session) { std::unique_ptr<sluice_session>{session}; }
+void sluice_session_free(sluice_session* session) {
+  free_unused(session, "session is in use, and not freed: free it when its function has returned");
+}
 
 int sluice_session_append(sluice_session* session, const int32_t* tokens, size_t n_tokens,
                           sluice_on_logits on_logits, void* user) {

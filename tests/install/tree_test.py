@@ -92,6 +92,26 @@ class TreeTest(unittest.TestCase):
         self.assertIn(f"\nExecStart={self.work}/first/bin/sluice serve ", unit)
         self.assertNotIn("/usr/local", unit)
 
+    def test_a_staged_tree_is_for_the_prefix_alone(self):
+        stage = self.work / "stage"
+        run(ROOT / "tools/install-built", "/opt/sluice", BUILD, env={"DESTDIR": str(stage)})
+        self.assertEqual([path.name for path in stage.iterdir()], ["opt"])
+        self.assertIn(ANSWER, run(stage / "opt/sluice/bin/sluice", "run", "-p", QUESTION, "--temp", "0"))
+        self.assertTrue((stage / "opt/sluice/share/zsh/site-functions/_sluice").exists())
+        unit = (stage / "opt/sluice/lib/systemd/system/sluice.service").read_text()
+        self.assertIn("\nExecStart=/opt/sluice/bin/sluice serve ", unit)
+
+    def test_make_takes_prefix_and_destdir(self):
+        for word in ("PREFIX", "prefix"):
+            planned = run("make", "-n", "install", f"{word}=/opt/x", "DESTDIR=/stage", "cuda=", cwd=ROOT)
+            self.assertIn('DESTDIR="/stage" tools/install-built "/opt/x"', planned)
+
+    def test_without_a_build_it_says_what_to_do(self):
+        done = run(ROOT / "tools/install-built", self.work / "none", self.work, ok=None)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nothing is built yet; run this first, not as root: make installable", done.stdout)
+        self.assertFalse((self.work / "none").exists())
+
     def test_the_program_answers_with_its_own_models(self):
         sluice = self.prefix / "bin/sluice"
         self.assertRegex(run(sluice, "version"), r"^sluice \d+\.\d+\.\d+\n$")
@@ -127,6 +147,10 @@ class TreeTest(unittest.TestCase):
         run("gcc", "-std=c99", "-x", "c", *strict)
         run("gcc", "-std=c17", "-x", "c", *strict)
         run("g++", "-std=c++11", "-x", "c++", *strict)
+        # Who includes the C++ header in C gets C's.
+        program = self.work / "version.c"
+        program.write_text('#include <sluice/sluice.h>\nint main(void) { return sluice_version() == NULL; }\n')
+        run("gcc", "-std=c99", "-Wall", "-Werror", "-pedantic", "-fsyntax-only", "-I", self.prefix / "include", program)
 
     def test_every_cpp_header_stands_alone(self):
         for header in sorted((self.prefix / "include/sluice").glob("*.h")):
@@ -185,5 +209,5 @@ class TreeTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    installing.need("cmake", "pkg-config", "gcc", "g++", "readelf", "bash")
+    installing.need("cmake", "make", "pkg-config", "gcc", "g++", "readelf", "bash")
     installing.main()

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/error.h"
 #include "sluice/sluice_c.h"
 #include "unit/c_api/c_demo.h"
 
@@ -113,11 +114,38 @@ TEST(CApi, NothingThrownByACallbackGetsOut) {
   EXPECT_STREQ(sluice_chat_ask(chat.get(), kQuestion, nullptr, nullptr), kAnswer);
 }
 
+TEST(CApi, ATokenThatIsNoneIsRefused) {
+  for (const int32_t chosen : {-7, 1 << 30}) {
+    const SessionPtr session(sluice_session_new(demo(), nullptr));
+    sluice_generate_options options;
+    sluice_generate_options_init(&options, sizeof options);
+    options.choose = [](const float*, size_t, void* user) { return *static_cast<int32_t*>(user); };
+    int32_t token = chosen;
+    options.user = &token;
+    const int32_t prompt[] = {5, 6};
+    EXPECT_EQ(sluice_session_generate(session.get(), prompt, 2, &options, nullptr),
+              SLUICE_BAD_REQUEST);
+    expect_failed(SLUICE_BAD_REQUEST, cat(chosen));
+    EXPECT_EQ(sluice_session_n_tokens(session.get()), 2);
+  }
+}
+
+TEST(CApi, TheHeaderHasTheLibrarysVersion) {
+  EXPECT_EQ(cat(SLUICE_VERSION_MAJOR, ".", SLUICE_VERSION_MINOR, ".", SLUICE_VERSION_PATCH),
+            sluice_version());
+}
+
 TEST(CApi, ACallbackMayNotUseItsOwnChat) {
   const ChatPtr chat = greedy_chat();
   const auto ask_again = [](const char*, size_t, void* user) -> int {
     EXPECT_EQ(sluice_chat_ask(static_cast<sluice_chat*>(user), "x", nullptr, nullptr), nullptr);
-    expect_failed(SLUICE_BAD_REQUEST, "in use");
+    expect_failed(SLUICE_BAD_REQUEST, "chat is in use");
+    std::thread([user] {
+      EXPECT_EQ(sluice_chat_reset(static_cast<sluice_chat*>(user)), SLUICE_BAD_REQUEST);
+      expect_failed(SLUICE_BAD_REQUEST, "chat is in use");
+    }).join();
+    sluice_chat_free(static_cast<sluice_chat*>(user));
+    expect_failed(SLUICE_BAD_REQUEST, "not freed");
     return 1;
   };
   EXPECT_STREQ(sluice_chat_ask(chat.get(), kQuestion, ask_again, chat.get()), kAnswer);
