@@ -33,7 +33,7 @@ set(libs_private "-lpcre2-8 -lstdc++ -lm -lpthread -ldl")
 if(SLUICE_CUDA)
   target_link_libraries(sluice_shared PRIVATE CUDA::cudart_static)
   target_link_libraries(sluice_static INTERFACE CUDA::cudart_static)
-  string(PREPEND libs_private "-lcudart_static -lrt ")
+  string(PREPEND libs_private "-L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt ")  # out of the linker's sight
   set(find_cuda "find_dependency(CUDAToolkit)" PARENT_SCOPE)
 endif()
 set(libs_private "${libs_private}" PARENT_SCOPE)
