@@ -62,10 +62,11 @@ struct Lane {
 class Download {
  public:
   Download(const std::string& url, const std::string& path, const FileIdentity& identity,
-           const DownloadOptions& options)
+           const DownloadOptions& options, const DownloadOptions::OnProgress& progress)
       : url_(url),
         identity_(identity),
         options_(options),
+        progress_(progress),
         file_(path, identity),
         multi_(curl().multi_init()),
         follower_(file_.descriptor(), identity.n_bytes) {
@@ -216,7 +217,7 @@ class Download {
   void report(DownloadOptions::Step step, uint64_t n_done) {
     follower_.advance(file_.landed().first_gap());
     file_.note_synced(follower_.n_synced());
-    if (options_.progress) options_.progress(step, n_done);
+    if (progress_) progress_(step, n_done);
     if (options_.connection.stops()) {
       throw Error(Errc::cancelled, cat("stopped; the ", format_bytes(file_.landed().n_bytes()),
                                        " that came are kept: run it again to go on"));
@@ -242,6 +243,7 @@ class Download {
   const std::string url_;
   const FileIdentity identity_;
   const DownloadOptions& options_;
+  const DownloadOptions::OnProgress& progress_;
   PartialFile file_;
   MultiHandle multi_;
   HashFollower follower_;  // reads the file: goes before it
@@ -255,8 +257,9 @@ class Download {
 }  // namespace
 
 DownloadResult download(const std::string& url, const std::string& path,
-                        const FileIdentity& identity, const DownloadOptions& options) {
-  return Download(url, path, identity, options).run();
+                        const FileIdentity& identity, const DownloadOptions& options,
+                        const DownloadOptions::OnProgress& progress) {
+  return Download(url, path, identity, options, progress).run();
 }
 
 }  // namespace sluice::hub

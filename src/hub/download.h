@@ -16,10 +16,10 @@ struct DownloadOptions {
   Connection connection;
   int n_connections = 4;
   int n_retries = 8;  // failures of a piece in a row that are borne
-  // How many bytes of the file are here, those of earlier attempts included. Also hears of the
-  // check of what is here already, which is the last step.
+  // How many bytes of the file are here, those of earlier attempts included; then how many are
+  // checked, which is the last step, and a short one where all came now.
   enum class Step { fetching, checking };
-  std::function<void(Step step, uint64_t n_done)> progress = {};
+  using OnProgress = std::function<void(Step step, uint64_t n_done)>;
 };
 
 struct DownloadResult {
@@ -32,6 +32,7 @@ struct DownloadResult {
 // Errc::bad_file or Errc::bad_request for what cannot be had. What has come stays for the next
 // attempt, unless its hash is wrong.
 DownloadResult download(const std::string& url, const std::string& path,
-                        const FileIdentity& identity, const DownloadOptions& options);
+                        const FileIdentity& identity, const DownloadOptions& options,
+                        const DownloadOptions::OnProgress& progress);
 
 }  // namespace sluice::hub

@@ -132,9 +132,10 @@ std::vector<std::byte> Hub::header(const RepoName& name, const RepoFile& file) c
   }
 }
 
-DownloadResult Hub::fetch(const RepoName& name, const RepoFile& file,
-                          const std::string& path) const {
-  return download(file_url(name, file.path), path, {file.n_bytes, file.sha256}, options_.download);
+DownloadResult Hub::fetch(const RepoName& name, const RepoFile& file, const std::string& path,
+                          const DownloadOptions::OnProgress& progress) const {
+  return download(file_url(name, file.path), path, {file.n_bytes, file.sha256}, options_.download,
+                  progress);
 }
 
 }  // namespace sluice::hub

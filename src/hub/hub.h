@@ -30,7 +30,8 @@ class Hub {
   // The first bytes of a file: 1 MiB, or 2, 4, 8 ... up to the end of its GGUF directory.
   std::vector<std::byte> header(const RepoName& name, const RepoFile& file) const;
   // A file, under this path.
-  DownloadResult fetch(const RepoName& name, const RepoFile& file, const std::string& path) const;
+  DownloadResult fetch(const RepoName& name, const RepoFile& file, const std::string& path,
+                       const DownloadOptions::OnProgress& progress) const;
 
   std::string file_url(const RepoName& name, const std::string& path) const;
 

@@ -45,6 +45,15 @@ std::string boot_id() {
   return id.find(' ') == std::string::npos ? id : "";
 }
 
+// What was written about this very file. One whose hash is not known is fetched anew.
+std::optional<ResumeRecord> record_of(const std::string& record_path,
+                                      const FileIdentity& identity) {
+  auto record = ResumeRecord::parse(read_text(record_path));
+  const bool is_same = record && record->n_bytes == identity.n_bytes &&
+                       record->sha256 == identity.sha256 && !identity.sha256.empty();
+  return is_same ? record : std::nullopt;
+}
+
 void sync_folder_of(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -75,6 +84,11 @@ void require_room(const std::string& folder, uint64_t n_bytes) {
                    "in SLUICE_MODELS"));
 }
 
+uint64_t bytes_kept(const std::string& path, const FileIdentity& identity) {
+  const auto record = record_of(record_path_of(path), identity);
+  return record ? record->reliable(boot_id()).n_bytes() : 0;
+}
+
 PartialFile::PartialFile(std::string path, FileIdentity identity)
     : path_(std::move(path)),
       partial_path_(partial_path_of(path_)),
@@ -99,11 +113,9 @@ PartialFile::~PartialFile() {
 }
 
 void PartialFile::take_up() {
-  const auto before = ResumeRecord::parse(read_text(record_path_));
+  const auto before = record_of(record_path_, identity_);
   record_ = {.n_bytes = identity_.n_bytes, .sha256 = identity_.sha256, .boot = boot_};
-  const bool is_same = before && before->n_bytes == identity_.n_bytes &&
-                       before->sha256 == identity_.sha256 && !identity_.sha256.empty();
-  if (is_same) {
+  if (before) {
     record_.landed = before->reliable(boot_);
     record_.n_synced = before->n_synced;
     const off_t end = ::lseek(fd_, 0, SEEK_END);

@@ -62,6 +62,9 @@ class PartialFile {
 std::string partial_path_of(const std::string& path);
 std::string record_path_of(const std::string& path);
 
+// How many bytes of a file an earlier attempt has left.
+uint64_t bytes_kept(const std::string& path, const FileIdentity& identity);
+
 // Throws Errc::bad_file where the file system of `folder` (or of its nearest parent that is there)
 // has less room than that.
 void require_room(const std::string& folder, uint64_t n_bytes);

@@ -151,6 +151,8 @@ std::string quant_of(std::string_view stem) {
   return std::string(name);
 }
 
+bool is_usual(const RepoModel& model) { return match(model, lower(kDefaultQuant)) >= 2; }
+
 const RepoModel& choose_model(std::span<const RepoModel> models, const RepoName& name) {
   if (models.empty()) {
     throw Error(Errc::bad_request,

@@ -38,6 +38,9 @@ std::vector<RepoModel> models_of(std::span<const RepoFile> files);
 // "Q4_K_M" of "dir/Qwen3-30B-A3B-Q4_K_M"; the file's name itself where it names no such type.
 std::string quant_of(std::string_view stem);
 
+// Whether it is of the type that is taken where none is named: Q4_K_M.
+bool is_usual(const RepoModel& model);
+
 // The model that is meant: the file that was named; else the one whose name holds the quant, in
 // any case of letters, best the one of exactly this type; else Q4_K_M, or the first. Throws
 // Errc::bad_request with what there is.

@@ -258,7 +258,8 @@ void take_words(RunOptions& options, const CLI::App& command) {
   options.has_tokens = given("--tokens");
   options.has_prompt = given("--prompt") || given("--file");
   const ModelAndText words =
-      sort_words(options.words, given("--model"), options.has_prompt || options.has_tokens);
+      sort_words(options.words, given("--model") || given("--hf-repo"),
+                 options.has_prompt || options.has_tokens);
   if (words.model) {
     options.model.name = *words.model;
     require_model_word(*words.model);
