@@ -146,7 +146,8 @@ void add_tokenize(CLI::App& app) {
   command->add_flag("--json", flags->json, "print JSON");
   command->callback([flags, model, prompt, file, decode] {
     flags->has_prompt = prompt->count() > 0;
-    take_words(*flags, !flags->model.empty(), prompt->count() + file->count() + decode->count() > 0);
+    take_words(*flags, !flags->model.empty(),
+               prompt->count() + file->count() + decode->count() > 0);
     run(*flags);
   });
 }

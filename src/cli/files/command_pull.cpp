@@ -1,6 +1,5 @@
-// sluice pull: fetches a model from Hugging Face, or a hub that speaks as it does, and goes on where
-// an earlier attempt broke off.
-// SPDX-License-Identifier: Apache-2.0
+// sluice pull: fetches a model from Hugging Face, or a hub that speaks as it does, and goes on
+// where an earlier attempt broke off. SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 
 #include "base/error.h"
@@ -30,9 +29,8 @@ void print_repo(const hub::RepoName& name, const PullFlags& flags) {
       for (const hub::RepoFile& file : model.files) {
         files.push_back({{"path", file.path}, {"bytes", file.n_bytes}, {"sha256", file.sha256}});
       }
-      all.push_back({{"name", cat(name.id(), ":", quant)},
-                     {"bytes", model.n_bytes()},
-                     {"files", files}});
+      all.push_back(
+          {{"name", cat(name.id(), ":", quant)}, {"bytes", model.n_bytes()}, {"files", files}});
     } else {
       std::printf("%-16s %12s  %s\n", one_line(quant).c_str(),
                   format_bytes(model.n_bytes()).c_str(), one_line(model.files[0].path).c_str());

@@ -121,9 +121,8 @@ class Pull {
 
   void fetch_file(hub::Hub& hub, const hub::RepoFile& file) {
     sums_.forget(file.path);  // of the one before, if there was one
-    const auto result = hub.fetch(name_, file, path_of(file), [&](Step step, uint64_t n_done) {
-      show(step, file, n_done);
-    });
+    const auto result = hub.fetch(name_, file, path_of(file),
+                                  [&](Step step, uint64_t n_done) { show(step, file, n_done); });
     result_.n_fetched += result.n_fetched;
     result_.n_failures += result.n_failures;
     n_come_ += file.n_bytes;

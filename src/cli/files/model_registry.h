@@ -1,6 +1,6 @@
-// Models by name: the ones that ship with the program, those in the user's model folders, those that
-// were pulled, and what LM Studio and Ollama keep on this machine.
-// SPDX-License-Identifier: Apache-2.0
+// Models by name: the ones that ship with the program, those in the user's model folders, those
+// that were pulled, and what LM Studio and Ollama keep on this machine. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <string>

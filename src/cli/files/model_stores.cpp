@@ -155,16 +155,16 @@ std::vector<StoredModel> models_of_ollama(const std::string& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& host : entries_of(fs::path(folder) / "manifests")) {
     if (!host.is_directory(ignored)) continue;
-    for_each_file(host.path(), "", 0, [&](const std::string& below,
-                                          const fs::directory_entry& entry) {
-      const std::string name = ollama_name(host.path().filename().string(), below);
-      std::string digest = model_digest(entry.path());
-      if (name.empty() || !is_digest(digest)) return;
-      std::ranges::replace(digest, ':', '-');
-      const fs::path blob = fs::path(folder) / "blobs" / digest;
-      if (!fs::is_regular_file(blob, ignored)) return;
-      out.push_back({name, blob.string(), "ollama", size_of(blob), {blob.string()}});
-    });
+    for_each_file(host.path(), "", 0,
+                  [&](const std::string& below, const fs::directory_entry& entry) {
+                    const std::string name = ollama_name(host.path().filename().string(), below);
+                    std::string digest = model_digest(entry.path());
+                    if (name.empty() || !is_digest(digest)) return;
+                    std::ranges::replace(digest, ':', '-');
+                    const fs::path blob = fs::path(folder) / "blobs" / digest;
+                    if (!fs::is_regular_file(blob, ignored)) return;
+                    out.push_back({name, blob.string(), "ollama", size_of(blob), {blob.string()}});
+                  });
   }
   return out;
 }
@@ -179,7 +179,8 @@ std::optional<StoredModel> find_in_repos(const hub::RepoName& name, bool usual_o
     std::vector<hub::RepoFile> files;
     const std::string root = cat(folder, "/", name.id(), "/");
     for (const StoredModel& model : here) {
-      for (const std::string& file : model.files) files.push_back({file.substr(root.size()), 0, ""});
+      for (const std::string& file : model.files)
+        files.push_back({file.substr(root.size()), 0, ""});
     }
     try {
       const std::vector<hub::RepoModel> models = hub::models_of(files);

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/files/model_registry.h"
 #include "cli/flags/flag_checks.h"
+#include "cli/flags/hub_flags.h"
 #include "cli/simulate/report/page.h"
 #include "cli/simulate/routing_shape.h"
 #include "cli/simulate/simulate_flags.h"
