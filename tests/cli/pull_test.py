@@ -64,8 +64,9 @@ class PullTest(unittest.TestCase):
         hub = self.hub({"m-Q4_K_M.gguf": data})
         hub.faults = (FAULTS * 5)[:40]
         said = json.loads(self.pulled("--retries", "40"))
-        self.assertEqual(hub.faults, [])
-        self.assertGreaterEqual(said["n_failures"], 40)
+        # The server counts: libcurl itself repeats a request whose kept connection was closed, and tells nobody.
+        self.assertEqual(hub.n_faults, 40)
+        self.assertGreater(said["n_failures"], 0)
         self.assert_whole(data)
         self.assertLessEqual(hub.n_sent, 1.05 * len(data))
         print(f"{len(data)} bytes, {hub.n_sent} sent, {said['n_failures']} failures", file=sys.stderr)
@@ -142,10 +143,10 @@ class PullTest(unittest.TestCase):
         self.assertIn("holds no GGUF file", self.sluice("pull", "user/repo", rc=1))
         self.assertEqual(list(self.home.rglob("*evil*")), [])
 
-    def test_shards_plan_run_list_and_rm(self):
+    def test_plan_inspect_run_list_and_rm(self):
         small = self.home / "small.gguf"
         self.url = "http://127.0.0.1:1"
-        self.sluice("synth", "qwen3moe", str(small), "--layers", "2")
+        self.sluice("synth", str(small), "--layers", "2")
         hub = self.hub({"m-Q4_K_M.gguf": small.read_bytes()})
         said = self.sluice("plan", "-hf", "user/repo:Q4_K_M")
         self.assertIn("only the model's header was fetched", said)
