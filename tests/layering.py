@@ -12,11 +12,11 @@ import sys
 import tempfile
 
 # Includes go downwards only; folders of one level do not see each other.
-LEVELS = [["base"], ["quant"], ["gguf", "text", "policy", "backend", "sampler"], ["model"], ["model_file"],
+LEVELS = [["base"], ["quant"], ["gguf", "text", "policy", "backend", "sampler"], ["model", "hub"], ["model_file"],
           ["engine"], ["chat"], ["server", "c_api"], ["cli"]]
 LEVEL = {folder: i for i, folders in enumerate(LEVELS) for folder in folders}
 CLI_SEES = {"sluice", "base", "cli", "gguf", "quant", "text", "sampler", "policy", "model",
-            "model_file", "chat"}
+            "model_file", "chat", "hub"}
 CHAT_SEES = {"sluice", "base", "chat", "gguf", "text", "sampler", "model_file"}  # of engine what sluice/ shows
 
 C_API_SEES = {"sluice", "base", "chat", "c_api"}  # the same, for C
@@ -29,6 +29,7 @@ CLI_SEES_OF_SERVER = "server/server.h"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CUDA = re.compile(r"cuda|cublas|curand|cooperative_groups|cub/|thrust/|nvml|nvtx|mma\.h")
 THIRD_PARTY = re.compile(r"(CLI|nlohmann)/|pcre2")
+CURL = re.compile(r"curl/")
 BOOST = re.compile(r"boost/")
 GETENV = re.compile(r"\bgetenv\s*\(")
 NOT_IN_POLICY = {"thread", "chrono", "fstream", "mutex", "atomic"}
@@ -43,8 +44,10 @@ def broken_rule(path, quote, target):
         return None if allowed else "public headers and examples include the standard library alone"
     if CUDA.match(target) and not path.startswith("src/backend/cuda/"):
         return "CUDA headers belong to src/backend/cuda"
-    if THIRD_PARTY.match(target) and folder not in ("text", "cli", "server"):
-        return "third-party headers belong to src/text, src/cli and src/server"
+    if THIRD_PARTY.match(target) and folder not in ("text", "cli", "server", "hub"):
+        return "third-party headers belong to src/text, src/cli, src/server and src/hub"
+    if CURL.match(target) and folder != "hub":
+        return "libcurl belongs to src/hub"
     if BOOST.match(target) and not path.startswith("src/server/http/"):
         return "Boost belongs to src/server/http"
     if folder == "policy" and target in NOT_IN_POLICY:
@@ -63,6 +66,8 @@ def broken_rule(path, quote, target):
         return None if seen in C_API_SEES else f"c_api sees {', '.join(sorted(C_API_SEES))}"
     if seen == folder:
         return None
+    if seen == "hub":
+        return "cli alone sees hub: nothing else reaches the network"
     if folder == "policy":
         return None if seen == "base" else "policy sees base alone"
     if seen == "sluice":
@@ -135,6 +140,12 @@ FORBIDDEN = [
     ("examples/b.c", "#include <unistd.h>"),
     ("src/server/a.cpp", '#include "engine/session.h"'),
     ("src/server/b.cpp", '#include "cli/main.h"'),
+    ("src/server/d.cpp", '#include "hub/hub.h"'),
+    ("src/chat/e.cpp", '#include "hub/hub.h"'),
+    ("src/engine/f.cpp", '#include "hub/ranges.h"'),
+    ("src/hub/a.cpp", '#include "model/config.h"'),
+    ("src/hub/b.cpp", '#include "chat/answer.h"'),
+    ("src/cli/e.cpp", "#include <curl/curl.h>"),
     ("src/cli/a.cpp", '#include "engine/engine.h"'),
     ("src/cli/d.cpp", '#include "engine/machine/machine_record.h"'),
     ("src/cli/b.cpp", '#include "backend/ops.h"'),
@@ -171,6 +182,9 @@ ALLOWED = [
     ("src/server/a.cpp", '#include "engine/engine.h"'),
     ("src/server/b.cpp", "#include <nlohmann/json.hpp>"),
     ("src/server/http/a.cpp", "#include <boost/beast.hpp>"),
+    ("src/hub/a.cpp", "#include <curl/curl.h>"),
+    ("src/hub/b.cpp", '#include "gguf/parse.h"'),
+    ("src/cli/g.cpp", '#include "hub/hub.h"'),
     ("src/cli/f.cpp", '#include "server/server.h"'),
     ("src/cli/a.cpp", '#include "sluice/sluice.h"'),
     ("src/cli/e.cpp", '#include "engine/machine/session_plan.h"'),

@@ -29,6 +29,8 @@ void add_simulate(CLI::App& app);
 void add_synth(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_quantize(CLI::App& app);
+void add_pull(CLI::App& app);
+void add_rm(CLI::App& app);
 
 void add_version(CLI::App& app);
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -67,6 +68,26 @@ MappedFile MappedFile::open(const std::string& path) {
          cat(format_bytes(size), " of address space"));
   }
   return MappedFile(path, {static_cast<const std::byte*>(address), size});
+}
+
+MappedFile MappedFile::of_header(const std::string& path, std::span<const std::byte> header,
+                                 uint64_t file_bytes) {
+  if (header.empty() || header.size() > file_bytes) fail(path, "is empty");
+  // Not writable as a whole: that would count as memory in use where the kernel promises no more
+  // than there is.
+  void* address = ::mmap(nullptr, file_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) {
+    fail(path, cat("cannot be mapped (", errno_text(), ")"),
+         cat(format_bytes(file_bytes), " of address space"));
+  }
+  MappedFile file(path, {static_cast<const std::byte*>(address), file_bytes});
+  if (::mprotect(address, header.size(), PROT_READ | PROT_WRITE) != 0) {
+    fail(path, cat("memory for its header cannot be had (", errno_text(), ")"),
+         format_bytes(header.size()));
+  }
+  std::memcpy(address, header.data(), header.size());
+  ::mprotect(address, header.size(), PROT_READ);
+  return file;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept

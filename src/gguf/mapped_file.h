@@ -18,6 +18,11 @@ class MappedFile {
   // Throws Errc::bad_file for a path that is missing, unreadable, empty or not a regular file.
   static MappedFile open(const std::string& path);
 
+  // A file of which the first bytes alone are here: memory of the file's size, which begins with
+  // them and reads as zeros behind. For what looks at a model's directory and at no weight.
+  static MappedFile of_header(const std::string& path, std::span<const std::byte> header,
+                              uint64_t file_bytes);
+
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

@@ -60,22 +60,36 @@ void check_shard(const Metadata& metadata, int64_t index, int64_t count) {
   }
 }
 
+// A shard that is not there is named as what it is.
+MappedFile open_on_disk(const std::string& first, const std::string& path) {
+  const auto name = parse_shard_name(path);
+  std::error_code ignored;  // whatever keeps it from being seen, open() will say
+  if (path != first && name && !std::filesystem::exists(path, ignored) && !ignored) {
+    fail(first, "shard ", name->number, " of ", name->count, " is missing; expected it at ", path);
+  }
+  return MappedFile::open(path);
+}
+
 }  // namespace
 
 ModelFile ModelFile::open(const std::string& path) {
+  return open(path, [&](const std::string& file) { return open_on_disk(path, file); });
+}
+
+ModelFile ModelFile::open(const std::string& path, const OpenFile& open_file) {
   ModelFile model;
-  model.metadata_ = model.add_file(path);
+  model.metadata_ = model.add_file(open_file(path));
   const int64_t count = model.metadata_.get_int_or(
       kSplitCount, 1, {.min = std::numeric_limits<int64_t>::min(), .max = kMaxShards});
-  if (count > 1) model.add_other_shards(count);
+  if (count > 1) model.add_other_shards(count, open_file);
   model.index_tensors();
   return model;
 }
 
-Metadata ModelFile::add_file(const std::string& path) {
-  files_.push_back(MappedFile::open(path));
+Metadata ModelFile::add_file(MappedFile file) {
+  files_.push_back(std::move(file));
   const std::span<const std::byte> bytes = files_.back().bytes();
-  ParsedFile parsed = parse(bytes, path);
+  ParsedFile parsed = parse(bytes, files_.back().path());
   headers_.push_back(bytes.first(std::min<size_t>(bytes.size(), parsed.data_start)));
   alignment_ = files_.size() == 1 ? parsed.alignment : std::min(alignment_, parsed.alignment);
   for (TensorInfo& info : parsed.tensors) {
@@ -85,17 +99,13 @@ Metadata ModelFile::add_file(const std::string& path) {
   return std::move(parsed.metadata);
 }
 
-void ModelFile::add_other_shards(int64_t count) {
+void ModelFile::add_other_shards(int64_t count, const OpenFile& open_file) {
   const std::string& first = metadata_.origin();
   const ShardName name = first_shard_name(metadata_, count);
   const int64_t n_tensors = metadata_.get_int(kSplitTensors);
   for (int64_t i = 1; i < count; ++i) {
     const std::string path = name.with_number(i + 1).path();
-    std::error_code ignored;  // whatever keeps it from being seen, open() will say
-    if (!std::filesystem::exists(path, ignored) && !ignored) {
-      fail(first, "shard ", i + 1, " of ", count, " is missing; expected it at ", path);
-    }
-    check_shard(add_file(path), i, count);
+    check_shard(add_file(open_file(path)), i, count);
   }
   if (static_cast<int64_t>(tensors_.size()) != n_tensors) {
     fail(first, "the ", count, " shards hold ", tensors_.size(), " tensors; expected ", n_tensors,

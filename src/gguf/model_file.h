@@ -29,6 +29,9 @@ class ModelFile {
   // A single file, or the first shard of a split model, whose other shards are found by name.
   // Throws Errc::bad_file.
   static ModelFile open(const std::string& path);
+  // The same with files that come from elsewhere: `open_file` is given the name of each.
+  using OpenFile = std::function<MappedFile(const std::string& path)>;
+  static ModelFile open(const std::string& path, const OpenFile& open_file);
 
   ModelFile(ModelFile&&) noexcept = default;
   ModelFile& operator=(ModelFile&&) noexcept = default;
@@ -52,8 +55,8 @@ class ModelFile {
   ModelFile() = default;
 
   // Maps and parses one more file, takes its tensors and returns its metadata.
-  Metadata add_file(const std::string& path);
-  void add_other_shards(int64_t count);
+  Metadata add_file(MappedFile file);
+  void add_other_shards(int64_t count, const OpenFile& open_file);
   void index_tensors();
 
   Metadata metadata_;

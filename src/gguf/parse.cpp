@@ -140,9 +140,14 @@ void check_no_overlap(const ParsedFile& file, const ByteReader& reader) {
 }  // namespace
 
 ParsedFile parse(std::span<const std::byte> bytes, const std::string& path) {
-  ByteReader reader(bytes, path);
-  if (bytes.size() < kHeaderBytes) {
-    reader.fail("the file has ", bytes.size(), " bytes; expected at least the ", kHeaderBytes,
+  return parse_header(bytes, path, bytes.size());
+}
+
+ParsedFile parse_header(std::span<const std::byte> bytes, const std::string& path,
+                        uint64_t file_bytes) {
+  ByteReader reader(bytes, path, file_bytes);
+  if (file_bytes < kHeaderBytes) {
+    reader.fail("the file has ", file_bytes, " bytes; expected at least the ", kHeaderBytes,
                 " of a GGUF header");
   }
   const auto magic = reader.take(kMagic.size(), "the header");
@@ -167,7 +172,7 @@ ParsedFile parse(std::span<const std::byte> bytes, const std::string& path) {
   check_unique_names(path, file.tensors);
 
   file.data_start = round_up(reader.pos(), file.alignment);
-  place_tensors(file, reader, bytes.size());
+  place_tensors(file, reader, file_bytes);
   check_no_overlap(file, reader);
   return file;
 }

@@ -28,4 +28,9 @@ struct ParsedFile {
 // Allocates no more than a small multiple of the bytes that the metadata really has.
 ParsedFile parse(std::span<const std::byte> bytes, const std::string& path);
 
+// The same of the first bytes of a file of `file_bytes`, which must reach to the directory's end:
+// throws NeedsMoreBytes (byte_reader.h) where they do not.
+ParsedFile parse_header(std::span<const std::byte> bytes, const std::string& path,
+                        uint64_t file_bytes);
+
 }  // namespace sluice::gguf

@@ -5,12 +5,12 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/files/hub_models.h"
 #include "cli/files/json_text.h"
-#include "cli/files/model_registry.h"
 #include "cli/files/text_file.h"
+#include "cli/flags/hub_flags.h"
 #include "cli/flags/words.h"
 #include "cli/terminal/terminal_text.h"
-#include "gguf/model_file.h"
 #include "model_file/tokenizer_data.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/utf8.h"
@@ -112,7 +112,8 @@ void print_text(const text::Tokenizer& tokenizer, const TokenizeFlags& flags) {
 }
 
 void run(const TokenizeFlags& flags) {
-  const gguf::ModelFile file = gguf::ModelFile::open(find_model(flags.model));
+  const DescribedModel described = describe_model(flags.model);
+  const gguf::ModelFile& file = described.file;
   const text::Tokenizer tokenizer(model_file::read_tokenizer_data(file.metadata()));
   for (const std::string& warning : tokenizer.warnings()) print_warning(warning);
   if (!flags.decode.empty()) return print_text(tokenizer, flags);
@@ -128,6 +129,7 @@ void add_tokenize(CLI::App& app) {
   const auto flags = flags_for<TokenizeFlags>(*command, run);
   CLI::Option* model = command->add_option("-m,--model", flags->model,
                                            "GGUF file, or a name that sluice list shows");
+  add_hub_flags(*command, flags->model, model);
   command->add_option("words", flags->words, "the model, and a text; - is standard input")
       ->type_name("[MODEL] [TEXT]");
   CLI::Option* prompt = command->add_option("-p,--prompt", flags->prompt, "text to encode");
@@ -144,7 +146,8 @@ void add_tokenize(CLI::App& app) {
   command->add_flag("--json", flags->json, "print JSON");
   command->callback([flags, model, prompt, file, decode] {
     flags->has_prompt = prompt->count() > 0;
-    take_words(*flags, model->count() > 0, prompt->count() + file->count() + decode->count() > 0);
+    take_words(*flags, !flags->model.empty(),
+               prompt->count() + file->count() + decode->count() > 0);
     run(*flags);
   });
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/files/hub_models.h"
 #include "cli/files/json_text.h"
 #include "cli/files/model_registry.h"
 #include "cli/flags/model_options.h"
@@ -209,8 +210,9 @@ void check_data(const gguf::ModelFile& file) {
 }
 
 void run(const InspectFlags& flags) {
-  const gguf::ModelFile file = gguf::ModelFile::open(find_model(flags.path));
-  if (flags.check) check_data(file);
+  if (flags.check) check_data(gguf::ModelFile::open(find_model(flags.path)));
+  const DescribedModel described = describe_model(flags.path);
+  const gguf::ModelFile& file = described.file;
   const Json description = describe(file, flags);
   if (flags.json) {
     std::printf("%s\n", dump(description, 2).c_str());

@@ -1,8 +1,8 @@
 // sluice list: the models that can be named, where they are, and how large.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <filesystem>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/files/json_text.h"
@@ -19,16 +19,21 @@ struct ListFlags {
 
 void run(const ListFlags& flags) {
   Json all = Json::array();
-  for (const FoundModel& model : list_models()) {
-    std::error_code ignored;
-    const uint64_t n_bytes = std::filesystem::file_size(model.path, ignored);  // of a first shard
+  for (const StoredModel& model : stored_models()) {
     if (flags.json) {
-      all.push_back({{"name", model.name}, {"bytes", n_bytes}, {"path", model.path}});
+      all.push_back({{"name", model.name},
+                     {"bytes", model.n_bytes},
+                     {"path", model.path},
+                     {"source", model.source},
+                     {"whole", model.is_whole}});
     } else if (flags.names) {
-      std::printf("%s\n", one_line(model.name).c_str());
+      if (model.is_whole) std::printf("%s\n", one_line(model.name).c_str());
     } else {
-      std::printf("%-32s %12s  %s\n", one_line(model.name).c_str(), format_bytes(n_bytes).c_str(),
-                  one_line(model.path).c_str());
+      const std::string state =
+          model.is_whole ? "" : cat("  (unfinished: sluice pull ", model.name, " goes on)");
+      std::printf("%-32s %12s  %s%s\n", one_line(model.name).c_str(),
+                  format_bytes(model.n_bytes).c_str(), one_line(model.path).c_str(),
+                  one_line(state).c_str());
     }
   }
   if (flags.json) std::printf("%s\n", dump(all, 2).c_str());

@@ -1,10 +1,12 @@
-// Models by name: the ones that ship with the program, and those in the user's model folders.
-// SPDX-License-Identifier: Apache-2.0
+// Models by name: the ones that ship with the program, those in the user's model folders, those
+// that were pulled, and what LM Studio and Ollama keep on this machine. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "cli/files/model_stores.h"
 #include "sluice/chat.h"
 
 namespace sluice::cli {
@@ -12,10 +14,16 @@ namespace sluice::cli {
 // What `sluice run` uses where no model is named.
 inline constexpr const char* kDefaultModel = "demo-attn";
 
-// As sluice/chat.h's, in the folders of $SLUICE_MODELS (several, with ':' between) and the user's
-// own
-// (~/.local/share/sluice/models, or under $XDG_DATA_HOME), before those of the program.
-std::string find_model(const std::string& name);
+// Sorted, each name once: of two the one of the user's folders (model_folders.h), then of the
+// program, then pulled, then LM Studio's, then Ollama's. Unfinished ones too.
+std::vector<StoredModel> stored_models();
+
+// Those that can be used.
 std::vector<FoundModel> list_models();
+
+// The file of a model: `name` itself where it is a path; a model of that name, where a missing
+// ":latest" or ":Q4_K_M" does not matter. A name that begins with hf.co/ is pulled where it is not
+// here. Throws Errc::bad_request with the names there are.
+std::string find_model(const std::string& name);
 
 }  // namespace sluice::cli

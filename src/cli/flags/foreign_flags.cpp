@@ -18,7 +18,7 @@ constexpr auto kValue = Takes::value;
 constexpr auto kOnOff = Takes::on_off;
 
 constexpr std::string_view kFetch =
-    "download the GGUF file and give its path, as in sluice run FILE";
+    "-hf user/repo fetches from Hugging Face; download other files and give their path";
 constexpr std::string_view kOneModel = "there is no speculative decoding; leave it out";
 constexpr std::string_view kPinning = "threads are bound with taskset, as in taskset -c 0-7 sluice";
 constexpr std::string_view kRope =
@@ -35,7 +35,10 @@ constexpr std::string_view kBackground = "threads wait and are scheduled as the 
 // clang-format off
 constexpr ForeignFlag kFlags[] = {
     // Model, memory and threads.
-    {"-hf,-hfr,--hf-repo,-hff,--hf-file,-mu,--model-url,-hft,--hf-token", kValue, kAbsent, "", kFetch},
+    {"-hf,-hfr", kValue, kSame, "--hf-repo", ""},
+    {"-hff", kValue, kSame, "--hf-file", ""},
+    {"-hft,--hf-token", kValue, kAbsent, "", "others on this machine could read it; set HF_TOKEN instead"},
+    {"-mu,--model-url", kValue, kAbsent, "", kFetch},
     {"-a,--alias", kValue, kAbsent, "", kServing},
     {"-tb,--threads-batch", kValue, kNone, "", "prompts are computed with the threads of -t"},
     {"-C,--cpu-mask,-Cr,--cpu-range,-Cb,--cpu-mask-batch,-Crb,--cpu-range-batch", kValue, kAbsent, "", kPinning},
@@ -59,9 +62,9 @@ constexpr ForeignFlag kFlags[] = {
     {"--rope-scaling,--rope-scale,--rope-freq-base,--rope-freq-scale,--yarn-orig-ctx,--yarn-ext-factor,--yarn-attn-factor,--yarn-beta-slow,--yarn-beta-fast,-gan,--grp-attn-n,-gaw,--grp-attn-w", kValue, kAbsent, "", kRope},
     {"--lora,--lora-scaled,--control-vector,--control-vector-scaled,--control-vector-layer-range", kValue, kAbsent, "", kAdapters},
     {"--warmup,--no-warmup", kFlag, kNone, "", "there is no warm-up"},
-    {"--offline", kFlag, kNone, "", "sluice fetches nothing"},
+    {"--offline", kFlag, kNone, "", "a model that is here is used without asking; HF_HUB_OFFLINE=1 forbids to fetch"},
     {"--keepalive", kValue, kNone, "", "the model stays loaded until the program ends"},
-    {"--insecure", kFlag, kNone, "", "sluice fetches nothing"},
+    {"--insecure", kFlag, kNone, "", "HF_ENDPOINT says which hub is asked, and how"},
 
     // GPU and experts.
     {"-ngl all,--gpu-layers all,--n-gpu-layers all", kFlag, kSame, "--n-gpu-layers 9999", ""},
@@ -177,9 +180,7 @@ constexpr ForeignCommand kCommands[] = {
     {"chat", "run", ""},
     {"cli", "run", ""},
     {"ppl", "perplexity", ""},
-    {"pull", "", "download a GGUF file, and give its path: sluice run FILE"},
     {"push", "", "sluice sends nothing to anybody"},
-    {"rm", "", "delete the model's file; sluice list shows where it is"},
     {"cp", "", "copy the model's file; sluice list shows where it is"},
     {"create", "",
      "sluice quantize writes a model in another type, and --system sets a system message"},

@@ -9,11 +9,13 @@
 
 #include "base/error.h"
 #include "cli/flags/flag_checks.h"
+#include "cli/flags/hub_flags.h"
 #include "cli/flags/named_values.h"
 #include "cli/terminal/progress_bar.h"
 #include "cli/terminal/terminal_text.h"
 #include "engine/machine/session_plan.h"
 #include "gguf/model_file.h"
+#include "hub/repo_name.h"
 
 namespace sluice::cli {
 namespace {
@@ -33,13 +35,16 @@ constexpr const char* kModelIs =
 }  // namespace
 
 CLI::Option* add_model_name(CLI::App& command, std::string& name) {
-  return command.add_option("-m,--model,model", name, kModelIs)->group(kModelGroup);
+  CLI::Option* model = command.add_option("-m,--model,model", name, kModelIs)->group(kModelGroup);
+  add_hub_flags(command, name, model);
+  return model;
 }
 
 void ModelOptions::add_to(CLI::App& command, Use use) {
   const size_t n_before = command.get_options().size();
   if (sort_words) {
-    command.add_option("-m,--model", name, kModelIs)->group(kModelGroup);
+    add_hub_flags(command, name,
+                  command.add_option("-m,--model", name, kModelIs)->group(kModelGroup));
   } else {
     CLI::Option* model = add_model_name(command, name);
     if (name.empty()) model->required();
@@ -81,7 +86,11 @@ void ModelOptions::add_to(CLI::App& command, Use use) {
     session.device = device.options(engine::this_machine(n_threads, measured));
     session.device.machine_path = measured;
     if (device.uses_sim() || use == Use::planning) {
-      session.device.profile_path = device.profile_path(file());
+      // A plan fetches nothing: a model that is not here has no profile either.
+      const auto remote = use == Use::planning ? hub::parse_hub_name(name) : std::nullopt;
+      const auto here = remote ? find_in_repos(*remote, /*usual_only=*/true) : std::nullopt;
+      const std::string path = !remote ? file() : here ? here->path : "";
+      session.device.profile_path = path.empty() ? "" : device.profile_path(path);
     }
   });
 }

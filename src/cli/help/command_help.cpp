@@ -62,7 +62,9 @@ void add_commands(CLI::App& app) {
   add_run(app);
   add_serve(app);
   add_plan(app);
+  add_pull(app);
   add_list(app);
+  add_rm(app);
   add_inspect(app);
   add_bench(app);
   add_simulate(app);

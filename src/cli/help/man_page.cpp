@@ -62,7 +62,11 @@ std::string man_page(const CLI::App& app) {
   return out +
          ".SH EXIT STATUS\n.TP\n.B 0\nall went well\n.TP\n.B 1\nsomething went wrong; one line on "
          "standard error says what\n.TP\n.B 2\nthe command line makes no sense\n"
-         ".SH ENVIRONMENT\n.TP\n.B SLUICE_MODELS\nfolders with models, a colon between them\n"
+         ".SH ENVIRONMENT\n.TP\n.B SLUICE_MODELS\nfolders with models, a colon between them; "
+         "sluice pull uses the first\n"
+         ".TP\n.B HF_TOKEN\na token of Hugging Face, for repositories that ask for one\n"
+         ".TP\n.B HF_ENDPOINT\nanother hub than Hugging Face's\n"
+         ".TP\n.B HF_HUB_OFFLINE\n1: fetch nothing\n"
          ".TP\n.B NO_COLOR\nset to anything: no colours\n";
 }
 

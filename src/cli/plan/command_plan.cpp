@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "cli/command.h"
+#include "cli/files/hub_models.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/model_options.h"
 #include "cli/plan/plan_table.h"
@@ -36,8 +38,8 @@ void describe_gpu(SessionOptions& options, int n_threads) {
 }
 
 void run(const PlanFlags& flags) {
-  const std::string path = flags.model.file();
-  const gguf::ModelFile file = gguf::ModelFile::open(path);
+  const DescribedModel described = describe_model(flags.model.name);
+  const gguf::ModelFile& file = described.file;
   SessionOptions options = flags.model.session;
   const bool may_use_gpu = options.device.kind != DeviceKind::sim;
   const GpuList gpus = may_use_gpu ? find_gpus() : GpuList{};
@@ -56,8 +58,12 @@ void run(const PlanFlags& flags) {
   }
   const engine::SessionPlan plan = engine::plan_session(request);
   for (const std::string& warning : plan.warnings) print_warning(warning);
-  const PlannedModel planned{path, file.file_bytes(), plan, gpus,
+  const PlannedModel planned{described.path, file.file_bytes(), plan, gpus,
                              choice.has_gpu ? choice.reason : ""};
+  if (!described.pull_name.empty()) {
+    print_note(cat("only the model's header was fetched; sluice pull ", described.pull_name,
+                   " fetches all ", format_bytes(file.file_bytes())));
+  }
   if (flags.json) {
     std::printf("%s\n", dump(plan_json(planned), 2).c_str());
   } else {

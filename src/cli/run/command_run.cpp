@@ -257,8 +257,8 @@ void take_words(RunOptions& options, const CLI::App& command) {
   const auto given = [&](const char* name) { return command.get_option(name)->count() > 0; };
   options.has_tokens = given("--tokens");
   options.has_prompt = given("--prompt") || given("--file");
-  const ModelAndText words =
-      sort_words(options.words, given("--model"), options.has_prompt || options.has_tokens);
+  const ModelAndText words = sort_words(options.words, given("--model") || given("--hf-repo"),
+                                        options.has_prompt || options.has_tokens);
   if (words.model) {
     options.model.name = *words.model;
     require_model_word(*words.model);

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/files/model_registry.h"
 #include "cli/flags/flag_checks.h"
+#include "cli/flags/hub_flags.h"
 #include "cli/simulate/report/page.h"
 #include "cli/simulate/routing_shape.h"
 #include "cli/simulate/simulate_flags.h"
@@ -50,7 +51,7 @@ policy::RoutingShape qwen3_30b_shape() {
 }
 
 TraceInput generated_trace(policy::GeneratorOptions options, const std::string& model) {
-  options.shape = model.empty() ? qwen3_30b_shape() : read_routing_shape(find_model(model));
+  options.shape = model.empty() ? qwen3_30b_shape() : read_routing_shape(model);
   // shared: a std::function can be copied
   const auto generator = std::make_shared<policy::TraceGenerator>(options);
   policy::TraceHeader header = generator->header();
@@ -168,8 +169,10 @@ void add_simulate(CLI::App& app) {
       command->add_option("--generate", generator.n_decode, "instead, generate so many tokens")
           ->transform(whole_number(1, 1000000000))
           ->excludes(trace);
-  command->add_option("-m,--model", flags->model, "whose shape to generate for (Qwen3-30B-A3B)")
-      ->needs(generate);
+  CLI::Option* model =
+      command->add_option("-m,--model", flags->model, "whose shape to generate for (Qwen3-30B-A3B)")
+          ->needs(generate);
+  add_hub_flags(*command, flags->model, model);
   command->add_option("--seed", generator.seed, "seed (3)")->needs(generate);
   command->add_option("--topic-steps", generator.topic_steps, "tokens of a topic (400)")
       ->transform(at_least(1))

@@ -3,13 +3,15 @@
 #include "cli/simulate/routing_shape.h"
 
 #include "base/error.h"
-#include "gguf/model_file.h"
+#include "cli/files/hub_models.h"
 #include "model_file/shape.h"
 
 namespace sluice::cli {
 
-policy::RoutingShape read_routing_shape(const std::string& path) {
-  const policy::ModelShape model = model_file::read_shape(gguf::ModelFile::open(path));
+policy::RoutingShape read_routing_shape(const std::string& name) {
+  const DescribedModel described = describe_model(name);
+  const std::string& path = described.path;
+  const policy::ModelShape model = model_file::read_shape(described.file);
   policy::RoutingShape shape;
   shape.n_experts_used = model.n_experts_used;
   for (const policy::LayerShape& layer : model.layers) {

@@ -8,8 +8,8 @@
 
 namespace sluice::cli {
 
-// Of the layers with experts. Throws Errc::unsupported_model where there are none, or where layers
-// differ in their number.
-policy::RoutingShape read_routing_shape(const std::string& path);
+// Of the layers with experts of a model, by a name or its file. Throws Errc::unsupported_model
+// where there are none, or where layers differ in their number.
+policy::RoutingShape read_routing_shape(const std::string& name);
 
 }  // namespace sluice::cli

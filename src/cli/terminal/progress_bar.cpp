@@ -38,8 +38,8 @@ std::string progress_line(const WorkDone& p, const std::string& unit) {
       cat("[", std::string(filled, '#'), std::string(kWidth - filled, '.'), "] ",
           static_cast<int>(share * 100.0), " %  ",
           unit.empty() ? format_bytes(p.done) : cat(p.done), " of ", amount(p.total, unit));
-  if (p.done == 0) return line;
-  const double rate = static_cast<double>(p.done) / std::max(1e-3, p.seconds);
+  if (p.done <= p.before) return line;
+  const double rate = static_cast<double>(p.done - p.before) / std::max(1e-3, p.seconds);
   const auto n_left = static_cast<double>(p.total - std::min(p.done, p.total));
   return cat(line, "  ", amount(static_cast<uint64_t>(rate), unit), "/s  ", duration(n_left / rate),
              " left");
@@ -70,7 +70,7 @@ void ProgressBar::draw(uint64_t done, uint64_t total) {
   last_ = Clock::now();
   drawn_ = true;
   const double seconds = std::chrono::duration<double>(last_ - start_).count();
-  const std::string line = progress_line({done, total, seconds}, unit_);
+  const std::string line = progress_line({done, total, seconds, before_}, unit_);
   std::fprintf(stderr, "\r%s %s\x1b[K", label_.c_str(), line.c_str());
   std::fflush(stderr);
 }

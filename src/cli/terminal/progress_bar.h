@@ -13,6 +13,7 @@ namespace sluice::cli {
 struct WorkDone {
   uint64_t done = 0, total = 0;
   double seconds = 0.0;  // since the beginning
+  uint64_t before = 0;   // of those done: what was so at the beginning already
 };
 
 // "[#####.....] 50 %  3500 of 7000 tokens  310 tokens/s  12 s left", without what is not known yet.
@@ -27,6 +28,8 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   bool visible() const { return visible_; }
+  // So much is done already, by earlier work: the rate is that of the rest.
+  void begin_at(uint64_t done) { before_ = done; }
   // Draws an empty bar at once: for work that is known to be long.
   void show(uint64_t total);
   // Draws at most a few times a second, and nothing for work that is over sooner than that.
@@ -43,6 +46,7 @@ class ProgressBar {
   std::string unit_;
   bool visible_;
   bool drawn_ = false;
+  uint64_t before_ = 0;
   Clock::time_point start_;
   Clock::time_point last_;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "unit/gguf/file_bytes.h"
 #include "unit/gguf/temp_dir.h"
@@ -30,6 +31,19 @@ TEST(MappedFile, HoldsTheBytesAndKeepsThemInPlaceWhenMoved) {
   write_file(dir / "g", "other");
   second = MappedFile::open(dir / "g");
   EXPECT_EQ(std::memcmp(second.bytes().data(), "other", 5), 0);
+}
+
+TEST(MappedFile, OfAHeaderReadsAsZerosBehindIt) {
+  constexpr uint64_t kBytes = 40 * kGiB;  // more than there is memory: none of it is used
+  const std::string header(10000, 'h');
+  const MappedFile file = MappedFile::of_header("far.gguf", as_bytes(header), kBytes);
+  ASSERT_EQ(file.bytes().size(), kBytes);
+  EXPECT_EQ(std::memcmp(file.bytes().data(), header.data(), header.size()), 0);
+  for (const uint64_t at : {uint64_t{10000}, uint64_t{12288}, kBytes - 1}) {
+    EXPECT_EQ(file.bytes()[at], std::byte{0}) << at;
+  }
+  EXPECT_THROW(MappedFile::of_header("far.gguf", {}, kBytes), Error);
+  EXPECT_THROW(MappedFile::of_header("far.gguf", as_bytes(header), 9999), Error);
 }
 
 TEST(MappedFile, SaysWhatIsWrongWithAPath) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gguf/byte_reader.h"
 #include "unit/gguf/broken_files.h"
 #include "unit/gguf/file_bytes.h"
 #include "unit/gguf/temp_dir.h"
@@ -136,6 +137,38 @@ TEST(Parse, NamesTheFirstTensorOutsideButTheWholeNeed) {
   EXPECT_PRED2(contains, text, "'first_out'");
   EXPECT_PRED2(contains, text, cat("has ", bytes.size(), " bytes"));
   EXPECT_PRED2(contains, text, cat("at least ", bytes.size() + 992));
+}
+
+// Of a file that is longer than what is here of it.
+TEST(Parse, ReadsAHeaderOrAsksForMore) {
+  const std::string bytes = small_valid_file();
+  const uint64_t header = parse_text(bytes).data_start;
+  const auto read = [&](size_t n) {
+    return parse_header(as_bytes(bytes).first(n), "m.gguf", bytes.size());
+  };
+  EXPECT_EQ(read(header).tensors.size(), 3u);
+  EXPECT_EQ(read(header).data_start, header);
+  size_t n_asked = 0;
+  for (size_t n = 0; n < header; ++n) {
+    try {
+      read(n);
+    } catch (const NeedsMoreBytes&) {
+      ++n_asked;
+    }
+  }
+  EXPECT_GT(n_asked, header - 32);  // but for the padding behind the directory
+  const std::string other = "GGUX0000";
+  EXPECT_PRED2(contains, error_of([&] { parse_header(as_bytes(other), "m.gguf", 5000); }),
+               "not a GGUF");
+}
+
+TEST(Parse, SeesAHeaderWhoseFileIsTooShort) {
+  const std::string bytes = small_valid_file();
+  const uint64_t header = parse_text(bytes).data_start;
+  EXPECT_PRED2(contains, error_of([&] {
+                 parse_header(as_bytes(bytes).first(header), "m.gguf", bytes.size() - 1);
+               }),
+               "reaches beyond the end");
 }
 
 }  // namespace
