@@ -58,10 +58,8 @@ TEST(Translate, TakesAShortFlagOfSeveralLettersAsOne) {
   EXPECT_EQ(p.read({"run", "-cmoe"}).args, (Strings{"run", "--moe", "cpu"}));
   EXPECT_EQ(p.read({"run", "--gpu-layers=7"}).args, (Strings{"run", "--n-gpu-layers", "7"}));
   EXPECT_EQ(p.read({"run", "-c4096", "-t8"}).args, (Strings{"run", "-c4096", "-t8"}));
-  for (const char* flag : {"-hf", "-md"}) {
-    EXPECT_NE(p.refusal({"run", flag, "x"}).find(cat(flag, " is not supported: ")),
-              std::string::npos);
-  }
+  EXPECT_EQ(p.read({"run", "-hf", "user/repo"}).args, (Strings{"run", "--hf-repo", "user/repo"}));
+  EXPECT_NE(p.refusal({"run", "-md", "x"}).find("-md is not supported: "), std::string::npos);
   EXPECT_NE(p.refusal({"run", "-tc", "5"}).find("-tc is no flag of sluice run"), std::string::npos);
 }
 
