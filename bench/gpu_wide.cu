@@ -120,7 +120,6 @@ Layer make_layer(Type gate_up, Type down_type, int n_rows) {
   Layer layer{n_rows};
   SortPairs& sort = layer.sort;
   sort.experts = device(choices(n_rows));
-  sort.weights = device(std::vector<float>(n, 0.1f));
   sort.n_slots = n_slots;
   sort.n_experts = kExperts;
   sort.first = device<int32_t>(kExperts + 1);
@@ -146,7 +145,7 @@ Layer make_layer(Type gate_up, Type down_type, int n_rows) {
   down.out = device<float>(n * kModel);
   down.out_stride = kModel;
   layer.sum = {down.out,
-               sort.weights,
+               device(std::vector<float>(n, 0.1f)),
                nullptr,
                n_rows,
                kUsed,
@@ -224,10 +223,8 @@ void run_all() {
   // shared memory, pairs of blocks in straight-line code.
   const std::vector<Kernel> both{old_kernel(), block_kernel()};
   std::vector<Kernel> all = both;
-  all.push_back(block_variant<BlockTile<2, 8, 4, 2, 3, 1>>("block, 3 stages"));
-  all.push_back(block_variant<BlockTile<2, 8, 4, 2, 2, 2>>("block, half chunks"));
-  all.push_back(block_variant<BlockTile<4, 4, 2, 4, 2, 1>>("block, 2 x 4 warps"));
-  all.push_back(block_variant<BlockTile<2, 4, 4, 2, 3, 1>>("block, 64 rows, 3 stages"));
+  all.push_back(block_variant<BlockTile<2, 8, 4, 2, 2, 1>>("block, 128 rows, one an SM"));
+  all.push_back(block_variant<BlockTile<2, 4, 4, 2, 2, 1, 2>>("block, 4 x 2 warps, two an SM"));
   for (const int n_rows : {2048, 512, 128, 4096}) {
     bench_kernels(time, peak, Type::q4_k, Type::q4_k, n_rows, all);
     bench_kernels(time, peak, Type::q4_k, Type::q6_k, n_rows, all);

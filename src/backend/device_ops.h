@@ -111,7 +111,6 @@ struct SortView {
   LayerId layer;
   const uint32_t* step = nullptr;  // [1]: its number
   SortedPairs pairs;
-  LayerLogView log;
   int32_t* n_pairs = nullptr;  // [n_experts]: of each
   uint64_t* told = nullptr;    // request_number() of the layer, when all of it is written
 };
@@ -145,12 +144,14 @@ class DeviceOps : public Ops {
 
   // For steps too wide for that. First the pairs are sorted; then come the rows of those whose
   // experts stand in experts.table, as often as there is another table, and of the shared expert,
-  // where there is one; then their sum.
+  // where there is one; then their sum, and what was routed is written down (that takes a link
+  // longer than sorting takes, and nobody reads it before the step ends).
   virtual void sort_pairs(const ExpertsView& experts, const SortView& sort,
                           const RoutingView& routing, int64_t n_rows) = 0;
   virtual void compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
                               const ExpertInputView& a) = 0;
-  virtual void add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) = 0;
+  virtual void add_sorted(const ExpertsView& experts, const RoutingView& routing,
+                          const LayerLogView& log, RowsView x) = 0;
 };
 
 }  // namespace sluice::backend

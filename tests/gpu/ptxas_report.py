@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""No kernel keeps anything in local memory: reads what ptxas reported when the objects were built (OBJECT.ptxas, by
-cmake/keep_ptxas_report.sh), and fails on a spilled register or a stack frame, for any of the architectures.
+"""No kernel keeps anything in local memory, but for the few words of KEPT: reads what ptxas reported when the objects were
+built (OBJECT.ptxas, by cmake/keep_ptxas_report.sh), and fails on a spilled register or a stack frame, for any of the
+architectures.
 
     ptxas_report.py --architectures 75,86,90 OBJECT...
     ptxas_report.py --self-test
@@ -13,6 +14,11 @@ from collections import namedtuple
 from pathlib import Path
 
 Kernel = namedtuple("Kernel", "name architecture stack stores loads registers")
+# Bytes that kernels may keep there. Two blocks of wide_block to an SM leave 128 registers to a thread; what does not fit
+# is read back once for a chunk of about 1,300 instructions, and one block to an SM, without it, is slower by a seventh
+# (docs/decisions/0018).
+KEPT = {"wide_block_kernel": 96}
+
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for 'sm_(\d+)a?'")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (\d+) registers")
@@ -50,7 +56,8 @@ def faults_of(kernels, architectures):
         missing = names - {kernel.name for kernel in kernels if kernel.architecture == architecture}
         faults += [f"{short(name)} was not compiled for sm_{architecture}" for name in sorted(missing)]
     for kernel in kernels:
-        if kernel.stack or kernel.stores or kernel.loads:
+        most = max(kernel.stack, kernel.stores, kernel.loads)
+        if most > KEPT.get(short(kernel.name).split("I")[0], 0):
             faults.append(
                 f"{short(kernel.name)} for sm_{kernel.architecture}: {kernel.stack} bytes of stack, "
                 f"{kernel.stores} spilled, {kernel.loads} read back, with {kernel.registers} registers; expected none"
@@ -89,6 +96,8 @@ def self_test():
     assert len(faults(report(8, 0, 0))) == 2  # an array that is indexed by a variable
     assert faults(report(0, 0, 0, ["90"])) == ["down_kernelILi7EE was not compiled for sm_75"]
     assert len(faults("")) == 1
+    assert faults(report(16, 28, 24).replace("11down_kernel", "17wide_block_kernel")) == []
+    assert len(faults(report(16, 28, 100).replace("11down_kernel", "17wide_block_kernel"))) == 2
     called = "Function properties for f\n    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\n"
     assert len(faults(report(0, 0, 0).replace("ptxas info    : Used", called + "ptxas info    : Used"))) == 2
     print("ptxas_report: self-test passed")

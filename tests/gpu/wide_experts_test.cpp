@@ -49,19 +49,13 @@ class WideExpertsTest : public OpsTest {
     const size_t n = c.experts.size(), n_experts = count(c.n_experts);
     const SortedPairs pairs{c.n_used, gpu->put(std::vector<int32_t>(n_experts + 1, -1)),
                             gpu->put(std::vector<int32_t>(n, -1))};
-    mapped.push_back(device->allocate(MemoryKind::mapped, sizeof(LayerLog)));
-    auto* const log = mapped.back().as<LayerLog>();
-    log->n_cpu = 5;
-    mapped.push_back(device->allocate(MemoryKind::mapped, n * sizeof(RoutedExpert)));
-    auto* const routed = mapped.back().as<RoutedExpert>();
     mapped.push_back(device->allocate(MemoryKind::mapped, n_experts * 4));
     auto* const n_pairs = mapped.back().as<int32_t>();
     mapped.push_back(device->allocate(MemoryKind::mapped, 8));
     auto* const told = mapped.back().as<uint64_t>();
-    gpu_ops->sort_pairs(
-        experts,
-        {kLayer, gpu->put(std::vector<uint32_t>{kStep}), pairs, {log, routed}, n_pairs, told},
-        routes, c.n_rows);
+    gpu_ops->sort_pairs(experts,
+                        {kLayer, gpu->put(std::vector<uint32_t>{kStep}), pairs, n_pairs, told},
+                        routes, c.n_rows);
     stream->finish();
     std::vector<int32_t> want, first{0};
     for (int e = 0; e < c.n_experts; ++e) {
@@ -74,14 +68,26 @@ class WideExpertsTest : public OpsTest {
     EXPECT_EQ(gpu->get(pairs.slots, n), want) << c.text();
     EXPECT_EQ(gpu->get(pairs.first, n_experts + 1), first) << c.text();
     EXPECT_EQ(*told, request_number(kStep, kLayer));
-    EXPECT_EQ(log->n_rows, c.n_rows);
-    EXPECT_EQ(log->n_cpu, 0);
+    return pairs;
+  }
+
+  // The sum, and what it writes down of the routing.
+  void add(const ExpertsView& experts, const RoutingView& routes, const Choices& c, RowsView x) {
+    const size_t n = c.experts.size();
+    mapped.push_back(device->allocate(MemoryKind::mapped, sizeof(LayerLog)));
+    auto* const log = mapped.back().as<LayerLog>();
+    log->n_cpu = 5;
+    mapped.push_back(device->allocate(MemoryKind::mapped, n * sizeof(RoutedExpert)));
+    auto* const routed = mapped.back().as<RoutedExpert>();
+    gpu_ops->add_sorted(experts, routes, {log, routed}, x);
+    stream->finish();
+    EXPECT_EQ(log->n_rows, c.n_rows) << c.text();
+    EXPECT_EQ(log->n_cpu, 0) << c.text();
     const auto weights = random_values(n, 21);
     for (size_t s = 0; s < n; ++s) {
-      EXPECT_EQ(routed[s].expert, ExpertId(c.experts[s]));
-      EXPECT_EQ(routed[s].weight, weights[s]);
+      EXPECT_EQ(routed[s].expert, ExpertId(c.experts[s])) << c.text();
+      EXPECT_EQ(routed[s].weight, weights[s]) << c.text();
     }
-    return pairs;
   }
 
   // The experts of a layer as the CPU computes them.
@@ -108,8 +114,7 @@ class WideExpertsTest : public OpsTest {
       if (wave == 1) arriving.shared_gate = {};
       gpu_ops->compute_sorted(arriving, pairs, a);
     }
-    gpu_ops->add_sorted(experts, routes, x);
-    stream->finish();
+    add(experts, routes, c, x);
     return gpu->get(x.data, count(c.n_rows * d));
   }
 

@@ -66,7 +66,8 @@ class CudaOps final : public DeviceOps {
                   int64_t n_rows) override;
   void compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
                       const ExpertInputView& a) override;
-  void add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
+  void add_sorted(const ExpertsView& experts, const RoutingView& routing, const LayerLogView& log,
+                  RowsView x) override;
 
  private:
   // What attend left in int8 as well, for the projection right behind it; null: nothing.

@@ -46,10 +46,8 @@ void require_wide(const WeightView& gate, const WeightView& up, const WeightView
 }
 
 // Large tiles with their sums in registers (wide_block.cu) are faster for all rows times one
-// weight, however many there are, and for experts with so many rows each, on average; the bits are
-// the same (bench_gpu_wide, docs/decisions/0018). Where rows went does not count.
-constexpr int64_t kBlockRows = 96;
-
+// weight, however many there are, and for experts with wide_block_rows() each, on average; the bits
+// are the same (bench_gpu_wide, docs/decisions/0018). Where rows went does not count.
 bool has_blocks(Type type, int64_t n_cols, const Launch& how) {
   return wide_block_height(type, n_cols, how) > 0;
 }
@@ -200,7 +198,7 @@ void CudaOps::wide_experts(const ExpertsView& experts, const ExpertInputView& a,
   });
   sort_pairs(experts, sort, routing, a.n_rows);
   compute_sorted(experts, sort.pairs, a);
-  add_sorted(experts, routing, x);
+  add_sorted(experts, routing, {}, x);
 }
 
 void CudaOps::sort_pairs(const ExpertsView& experts, const SortView& sort,
@@ -208,19 +206,11 @@ void CudaOps::sort_pairs(const ExpertsView& experts, const SortView& sort,
   enqueue([&](const Attended&) {
     SortPairs p;
     p.experts = routing.experts;
-    p.weights = routing.weights;
     p.n_slots = static_cast<int>(n_rows * routing.n_used);
     p.n_experts = static_cast<int>(experts.gate.n_mats);
     p.first = sort.pairs.first;
     p.slots = sort.pairs.slots;
     p.n_pairs = sort.n_pairs;
-    if (sort.log.counts) {
-      p.counts = reinterpret_cast<uint64_t*>(sort.log.counts);
-      p.n_words = sizeof(LayerLog) / sizeof(uint64_t);
-      p.n_logged = &sort.log.counts->n_rows;
-      p.n_rows = static_cast<int>(n_rows);
-      p.routed = reinterpret_cast<RoutedPair*>(sort.log.routed);
-    }
     p.told = sort.told;
     p.step = sort.step;
     p.layer = static_cast<uint32_t>(request_number(0, sort.layer) >> 16);
@@ -258,7 +248,7 @@ void CudaOps::compute_routed(const ExpertsView& e, const SortedPairs& pairs, con
   const ExpertLayout layout(e);
   const int n_experts = static_cast<int>(e.gate.n_mats);
   WideGemm p = all_rows(e.gate, in, 0, how_);
-  const bool by_blocks = to.n_routed >= kBlockRows * n_experts &&
+  const bool by_blocks = to.n_routed >= int64_t{wide_block_rows(how_)} * n_experts &&
                          has_blocks(e.gate.type, e.gate.n_cols, how_) &&
                          has_blocks(e.down.type, e.down.n_cols, how_);
   p.height = std::min(tile_height(e.gate, by_blocks, how_), tile_height(e.down, by_blocks, how_));
@@ -284,7 +274,8 @@ void CudaOps::compute_routed(const ExpertsView& e, const SortedPairs& pairs, con
 
 void CudaOps::compute_shared(const ExpertsView& e, const Int8Rows& in, const WideHidden& to) {
   require_wide(e.shared_gate, e.shared_up, e.shared_down);
-  constexpr bool by_blocks = false;  // nobody has tried them where all rows end as hidden ones
+  const bool by_blocks = has_blocks(e.shared_gate.type, e.shared_gate.n_cols, how_) &&
+                         has_blocks(e.shared_down.type, e.shared_down.n_cols, how_);
   WideGemm p = all_rows(e.shared_gate, in, to.n_rows, how_);
   p.height = tile_height(e.shared_gate, by_blocks, how_);
   p.weights[1] = bytes(e.shared_up.data);
@@ -299,7 +290,8 @@ void CudaOps::compute_shared(const ExpertsView& e, const Int8Rows& in, const Wid
   multiply(down, by_blocks, how_);
 }
 
-void CudaOps::add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
+void CudaOps::add_sorted(const ExpertsView& experts, const RoutingView& routing,
+                         const LayerLogView& log, RowsView x) {
   enqueue([&](const Attended&) {
     SumPairs p;
     p.outs = wide_rows(x.n_rows, routing.n_used, x.n_cols);
@@ -309,6 +301,13 @@ void CudaOps::add_sorted(const ExpertsView& experts, const RoutingView& routing,
     p.n_used = routing.n_used;
     p.d_model = static_cast<int>(x.n_cols);
     p.x = x.data;
+    if (log.counts) {
+      p.counts = reinterpret_cast<uint64_t*>(log.counts);
+      p.n_words = sizeof(LayerLog) / sizeof(uint64_t);
+      p.n_logged = &log.counts->n_rows;
+      p.experts = routing.experts;
+      p.routed = reinterpret_cast<RoutedPair*>(log.routed);
+    }
     sum_pairs(p, how_);
   });
 }

@@ -14,11 +14,11 @@ namespace sluice::backend::cuda {
 
 // A block's tile: 16 pairs * down rows of weights times 8 groups * across inputs. A warp has
 // `pairs` pairs of stripes and up to `groups` groups of eight inputs; warps are `down` times
-// `across`. stages: chunks in shared memory. at_once: as add_block_chunk()'s.
-template <int pairs, int groups, int down, int across, int stages, int at_once>
+// `across`. stages: chunks in shared memory. at_once: as add_block_chunk()'s. blocks: of an SM.
+template <int pairs, int groups, int down, int across, int stages, int at_once, int blocks = 1>
 struct BlockTile {
   static constexpr int kPairs = pairs, kGroups = groups, kDown = down, kAcross = across;
-  static constexpr int kStages = stages, kAtOnce = at_once;
+  static constexpr int kStages = stages, kAtOnce = at_once, kBlocks = blocks;
   static constexpr int kStripes = 2 * pairs * down, kOwnStripes = kStripes / kTileWarps;
   static constexpr int kHidden = 4 * kStripes;
   static constexpr int kHeight = 8 * groups * across;  // inputs, at most
@@ -86,7 +86,8 @@ __device__ __forceinline__ const uint8_t* item_stripe(const WideArgs& a, const W
 
 // The same number, which the compiler takes for another one each time: so it makes anew what is
 // made of it, instead of keeping that in registers beside the sums.
-__device__ __forceinline__ int anew(int n) {
+template <typename T>
+__device__ __forceinline__ T anew(T n) {
   asm volatile("" : "+r"(n));
   return n;
 }
@@ -94,9 +95,13 @@ __device__ __forceinline__ int anew(int n) {
 template <Type type, typename Tile>
 class BlockProducts {
  public:
-  __device__ __forceinline__ BlockProducts(const WideArgs& a, uint8_t* shared)
-      : a_(a), shared_(shared), plan_(block_plan<Tile>(a.ring, a.p.height)) {
-    WeightRing(shared, shared + plan_.barriers_at, a.ring, warp_index());  // makes its barriers
+  // plan: in shared memory, so that it takes no registers beside the sums.
+  __device__ __forceinline__ BlockProducts(const WideArgs& a, uint8_t* shared, BlockPlan& plan)
+      : a_(a), shared_(shared), plan_(plan) {
+    const BlockPlan own = block_plan<Tile>(a.ring, a.p.height);
+    WeightRing(shared, shared + own.barriers_at, a.ring, warp_index());  // makes its barriers
+    if (threadIdx.x == 0) plan = own;
+    __syncthreads();
   }
 
   __device__ __forceinline__ void run() {
@@ -197,8 +202,6 @@ class BlockProducts {
   template <int groups>
   __device__ __forceinline__ void multiply(int named, const ProductStart& start) {
     if constexpr (groups <= most_groups(Tile::kGroups)) {
-      const int warp = anew(warp_index()), down = warp % Tile::kDown;
-      const int first = warp / Tile::kDown * 8 * groups;
       PerLane<BlockSums<Tile::kPairs, groups>> sums;
       clear_sums(sums);
 #pragma unroll 1
@@ -209,12 +212,15 @@ class BlockProducts {
           name(items()[named].number + Tile::kStages * static_cast<int>(gridDim.x),
                named == 0 ? Tile::kNamed - 1 : named - 1);
         }
+        const int warp = anew(warp_index()), down = warp % Tile::kDown;
+        const int first = warp / Tile::kDown * 8 * groups;
+        const int stage = anew(stage_of(anew(step_)));
         const uint8_t* chunks[2 * Tile::kPairs];
 #pragma unroll
-        for (int s = 0; s < 2 * Tile::kPairs; ++s) chunks[s] = chunk_at(named, down, s, c);
+        for (int s = 0; s < 2 * Tile::kPairs; ++s) chunks[s] = chunk_at(named, down, s, c, stage);
         add_block_chunk<type, Tile::kPairs, groups, Tile::kAtOnce>(
-            chunks, blocks_of<type>(a_.shape, c), inputs(stage_of(step_)) + first * kTileInputBytes,
-            start, sums);
+            chunks, blocks_of<type>(a_.shape, c), inputs(stage) + first * kTileInputBytes, start,
+            sums);
         ++step_;
       }
       const int32_t* const to = rows(named) + a_.p.height;
@@ -224,11 +230,12 @@ class BlockProducts {
   }
 
   // Chunk c of a warp's stripe s.
-  __device__ __forceinline__ const uint8_t* chunk_at(int named, int down, int s, int c) const {
+  __device__ __forceinline__ const uint8_t* chunk_at(int named, int down, int s, int c,
+                                                     int stage) const {
     const int j = down * 2 * Tile::kPairs + s, size = a_.ring.slot_size;
     const auto from = static_cast<uint32_t>(
         reinterpret_cast<uintptr_t>(items()[named].stripes[j] + chunk_offset<type>(c)));
-    return shared_ + (j / Tile::kOwnStripes * Tile::kStages + stage_of(step_)) * size +
+    return shared_ + (j / Tile::kOwnStripes * Tile::kStages + stage) * size +
            j % Tile::kOwnStripes * (size / Tile::kOwnStripes) + from % kLine;
   }
 
@@ -245,11 +252,10 @@ class BlockProducts {
                             warp % Tile::kDown * 8 * Tile::kPairs);
     }
     __syncthreads();
-#pragma unroll 2
-    for (int i = warp; i < kBlocks * n; i += kTileWarps) {
-      const int part = i % kBlocks, k = i / kBlocks, block = kBlocks * across + part;
-      if (32 * block >= a_.p.n_out) continue;
-      write_staged_hidden<kHidden>(hidden, k, part, a_.p.h, to[k], block);
+#pragma unroll 1
+    for (int i = 4 * warp; i < kBlocks * n; i += 4 * kTileWarps) {
+      write_staged_hidden<kHidden>(hidden, to, i, kBlocks * n, kBlocks * across, a_.p.n_out / 32,
+                                   a_.p.h);
     }
   }
 
@@ -278,21 +284,33 @@ class BlockProducts {
 
   const WideArgs& a_;
   uint8_t* shared_;
-  BlockPlan plan_;
+  const BlockPlan& plan_;
   uint32_t step_ = 0;  // chunks that were computed, of all items
 };
 
 template <Type type, typename Tile>
-__global__ void __launch_bounds__(kWideThreads, 1)
+__global__ void __launch_bounds__(kWideThreads, Tile::kBlocks)
     wide_block_kernel(const __grid_constant__ WideArgs a) {
+#if __CUDA_ARCH__ < 900
+  if constexpr (Tile::kBlocks > 1) return;  // block_height() is 0
+#endif
   extern __shared__ __align__(128) uint8_t shared[];
-  BlockProducts<type, Tile>(a, shared).run();
+  __shared__ BlockPlan plan;
+  BlockProducts<type, Tile>(a, shared, plan).run();
 }
 
 template <Type type, typename Tile>
 RingSize block_ring() {
   return {Tile::kStages,
           Tile::kOwnStripes * slot_bytes(static_cast<int>(Stripe<type>::chunk_bytes(8)))};
+}
+
+// That each of an SM's blocks can have: the driver takes a kilobyte for every block, and the plan
+// stands there too.
+template <typename Tile>
+int shared_of(const Launch& how) {
+  constexpr int kDrivers = 1024, kPlan = 128;
+  return (how.shared_bytes + kDrivers) / Tile::kBlocks - kDrivers - kPlan;
 }
 
 constexpr int kBlockHeights[] = {128, 96, 64, 48, 32, 16};
@@ -302,10 +320,11 @@ constexpr int kLeastBlockHeight = 48;  // of a tile that is full, to be worth it
 template <Type type, typename Tile>
 int block_height(const Launch& how) {
   const bool is_sm_90 = how.shared_bytes > 200 * 1024;  // others may have code for few groups
+  if (!is_sm_90 && Tile::kBlocks > 1) return 0;
   const int most = is_sm_90 ? Tile::kHeight : 8 * kFewGroups * Tile::kAcross;
   for (const int height : kBlockHeights) {
     const bool fits =
-        block_plan<Tile>(block_ring<type, Tile>(), height).n_bytes <= how.shared_bytes;
+        block_plan<Tile>(block_ring<type, Tile>(), height).n_bytes <= shared_of<Tile>(how);
     if (height <= std::min(most, Tile::kHeight) && height >= kLeastBlockHeight && fits) {
       return height;
     }
@@ -315,14 +334,15 @@ int block_height(const Launch& how) {
 
 // Without a list a tile may be lower than p.height, so that all SMs have as much to do.
 template <typename Tile>
-int dense_height(const WideGemm& p, int n_sms) {
+int dense_height(const WideGemm& p, int n_places) {
   int best = p.height;
   int64_t least = 0;
   for (const int height : kBlockHeights) {
     if (height > p.height) continue;
     WideGemm of = p;
     of.height = height;
-    const int64_t rounds = (most_items(wide_args(of, {}, Tile::kStripes)) + n_sms - 1) / n_sms;
+    const int64_t n_items = most_items(wide_args(of, {}, Tile::kStripes));
+    const int64_t rounds = (n_items + n_places - 1) / n_places;
     const int64_t cost = rounds * (height + 24);  // taking weights apart is like 24 rows more
     if (least == 0 || cost < least) best = height, least = cost;
   }
@@ -334,10 +354,11 @@ void run_block(WideGemm p, const Launch& how) {
   const int most = block_height<type, Tile>(how);
   CHECK(p.height >= 1 && p.height <= most && p.n_cols % 64 == 0);
   const RingSize ring = block_ring<type, Tile>();
-  if (!p.rows.tiles) p.height = dense_height<Tile>(p, how.n_sms);
+  const int n_places = Tile::kBlocks * how.n_sms;
+  if (!p.rows.tiles) p.height = dense_height<Tile>(p, n_places);
   const WideArgs args = wide_args(p, ring, Tile::kStripes);
   if (most_items(args) == 0) return;
-  const auto n_blocks = static_cast<unsigned>(std::min<int64_t>(most_items(args), how.n_sms));
+  const auto n_blocks = static_cast<unsigned>(std::min<int64_t>(most_items(args), n_places));
   launch(wide_block_kernel<type, Tile>, dim3(n_blocks), kWideThreads,
          static_cast<size_t>(block_plan<Tile>(ring, p.height).n_bytes), how, args);
 }

@@ -63,13 +63,12 @@ SLUICE_LANE_FN void add_two_blocks(const uint8_t* const (&chunks)[2 * pairs], in
       weights[s][lane] = of[s][lane].weights;
     }
   }
-  PerLane<GroupInputs> in[2];
-  load_group(inputs, pair, 0, in[0]);
   SLUICE_UNROLL for (int g = 0; g < groups; ++g) {
-    if (g + 1 < groups) load_group(inputs, pair, g + 1, in[(g + 1) % 2]);
+    PerLane<GroupInputs> in;
+    load_group(inputs, pair, g, in);
     sync_lanes();  // else the compiler loads more of them ahead than there are registers for
     PerLane<ColumnBytes> columns;
-    EACH_LANE(lane) { columns[lane] = in[g % 2][lane].columns; }
+    EACH_LANE(lane) { columns[lane] = in[lane].columns; }
     SLUICE_UNROLL for (int m = 0; m < pairs; ++m) {
       SLUICE_UNROLL for (int b = 0; b < 2; ++b) {
         PerLane<PairProducts<kBy>> products;
@@ -80,7 +79,7 @@ SLUICE_LANE_FN void add_two_blocks(const uint8_t* const (&chunks)[2 * pairs], in
             const auto& c = products[lane].c;
             float& sum = P[lane].of[m][g][v];
             sum = BlockRow<type>::add(sum, of[2 * m + v / 2][lane], b, c[0][v], c[32 / kBy - 1][v],
-                                      in[g % 2][lane].d[v % 2].of[b]);
+                                      in[lane].d[v % 2].of[b]);
           }
         }
       }
@@ -124,10 +123,10 @@ SLUICE_LANE_FN void end_chunk(const uint8_t* const (&chunks)[2 * pairs], int fir
         }
       }
       SLUICE_UNROLL for (int m = 0; m < kPairs; ++m) {
+        float(&four)[4] = sums[lane].of[first + m][g];
         SLUICE_UNROLL for (int v = 0; v < 4; ++v) {
-          float& sum = sums[lane].of[first + m][g][v];
-          sum = add_rn(sum,
-                       Row::end(ends[2 * m + v / 2][lane], P[lane].of[first + m][g][v], N[m][v]));
+          four[v] = add_rn(
+              four[v], Row::end(ends[2 * m + v / 2][lane], P[lane].of[first + m][g][v], N[m][v]));
         }
       }
     }
@@ -169,23 +168,37 @@ SLUICE_LANE_FN void stage_hidden(const PerLane<BlockSums<pairs, groups>>& sums, 
                                  int at) {
   SLUICE_UNROLL for (int g = 0; g < groups; ++g) {
     EACH_LANE(lane) {
-      SLUICE_UNROLL for (int i = 0; i < pairs / 2 * 4; ++i) {
-        const int m = i / 4, v = i % 4, input = 8 * g + 2 * (lane % 4) + v % 2;
-        hidden[input * kHiddenStride<n_hidden> + at + 16 * m + v / 2 * 8 + lane / 4] =
-            swiglu(sums[lane].of[m][g][v], sums[lane].of[pairs / 2 + m][g][v]);
+      SLUICE_UNROLL for (int i = 0; i < 2 * pairs; ++i) {
+        const int stripe = i / 2, odd = i % 2, other = stripe + pairs;
+        const auto& of = sums[lane].of;
+        hidden[(8 * g + 2 * (lane % 4) + odd) * kHiddenStride<n_hidden> + at + 8 * stripe +
+               lane / 4] =
+            swiglu(of[stripe / 2][g][stripe % 2 * 2 + odd], of[other / 2][g][other % 2 * 2 + odd]);
       }
     }
   }
 }
 
-// One block of 32 of them, by one warp.
+// Four blocks of 32 of them, by one warp: eight lanes have a block, four values each. first: the
+// first one's number among n of all inputs, each of which has n_hidden / 32. to: slots of the
+// inputs; their blocks are block .. of n_there in a slot.
 template <int n_hidden>
-SLUICE_LANE_FN void write_staged_hidden(const float* hidden, int input, int part, const Int8Rows& h,
-                                        int64_t slot, int block) {
-  PerLane<float> values;
-  EACH_LANE(lane) { values[lane] = hidden[input * kHiddenStride<n_hidden> + 32 * part + lane]; }
-  const int64_t at = slot * h.n_chunks * 8 + block;
-  quantize_block(values, h.q + 32 * at, h.d + at, h.y + at);
+SLUICE_LANE_FN void write_staged_hidden(const float* hidden, const int32_t* to, int first, int n,
+                                        int block, int n_there, const Int8Rows& h) {
+  constexpr int kBlocks = n_hidden / 32;
+  PerLane<FourValues> values;
+  EACH_LANE(lane) {
+    const int i = first + lane / 8 < n ? first + lane / 8 : n - 1;
+    StagedLoad::four(
+        hidden + i / kBlocks * kHiddenStride<n_hidden> + i % kBlocks * 32 + 4 * (lane % 8),
+        values[lane].of);
+  }
+  quantize_four_blocks(values, [&](int lane) -> BlockPlace {
+    const int i = first + lane / 8, of = block + i % kBlocks;
+    if (i >= n || of >= n_there) return {nullptr, nullptr, nullptr};
+    const int64_t at = int64_t{to[i / kBlocks]} * (8 * h.n_chunks) + of;
+    return {h.q + 32 * at, h.d + at, h.y + at};
+  });
 }
 
 }  // namespace sluice::backend::cuda

@@ -10,21 +10,14 @@
 namespace sluice::backend::cuda {
 
 // Counting sort. A slot is row * n_used + rank; those of an expert stand in ascending order.
-// n_pairs, the log and `told` are mapped memory, for the host; each may be null.
+// n_pairs and `told` are mapped memory, for the host; each may be null.
 struct SortPairs {
   const int32_t* experts = nullptr;  // [n_slots]
-  const float* weights = nullptr;    // [n_slots]
   int n_slots = 0;
   int n_experts = 0;
   int32_t* first = nullptr;    // [n_experts + 1]
   int32_t* slots = nullptr;    // [n_slots]
   int32_t* n_pairs = nullptr;  // [n_experts]
-
-  uint64_t* counts = nullptr;  // a LayerLog, n_words of 8 bytes
-  int n_words = 0;
-  int32_t* n_logged = nullptr;  // of it: rows, of which there are n_rows
-  int n_rows = 0;
-  RoutedPair* routed = nullptr;  // [n_slots]
 
   uint64_t* told = nullptr;  // becomes *step << 32 | layer << 16 when all of it is written
   const uint32_t* step = nullptr;
@@ -47,7 +40,7 @@ constexpr int most_tiles(int n_slots, int n_experts, int height) {
 void cut_tiles(const CutTiles& p, const Launch& how);
 
 // x[r] += sum_k weights[r][k] outs[r * n_used + k], in order of rank, then the shared expert's: the
-// same operations as down's (experts.h).
+// same operations as down's (experts.h). The log is mapped memory, for the host.
 struct SumPairs {
   const float* outs = nullptr;            // [n_rows * n_used, d_model], then [n_rows, d_model]
   const float* weights = nullptr;         // [n_rows, n_used]
@@ -56,6 +49,12 @@ struct SumPairs {
   int n_used = 0;
   int d_model = 0;
   float* x = nullptr;  // [n_rows, d_model]
+
+  uint64_t* counts = nullptr;  // a LayerLog, n_words of 8 bytes, all zero but the rows; or null
+  int n_words = 0;
+  int32_t* n_logged = nullptr;       // of it: rows
+  const int32_t* experts = nullptr;  // [n_rows, n_used]
+  RoutedPair* routed = nullptr;      // [n_rows, n_used]
 };
 void sum_pairs(const SumPairs& p, const Launch& how);
 

@@ -70,6 +70,9 @@ void wide_block(const WideGemm& p, const Launch& how);
 // As wide_tile_height(); 0 where wide_block() has not this type, or not on this card.
 int wide_block_height(quant::Type type, int64_t n_cols, const Launch& how);
 
+// Rows of an expert, on average, from which on wide_block() is the faster one.
+int wide_block_rows(const Launch& how);
+
 // What every WideGemm has to be.
 void check_wide_gemm(const WideGemm& p);
 

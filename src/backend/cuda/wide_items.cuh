@@ -60,6 +60,7 @@ __device__ __forceinline__ WideTile tile_at(const WideArgs& a, int i) {
 __device__ __forceinline__ void name_rows(const WideArgs& a, const WideTile& tile, int32_t* rows,
                                           int thread) {
   const WideRows& r = a.p.rows;
+#pragma unroll 1  // once, mostly: unrolled it takes registers that a block's sums need
   for (int i = thread; i < tile.n; i += kWideThreads) {
     if (r.tiles) {
       const int32_t slot = __ldcg(r.slots + tile.first + i);
@@ -78,10 +79,22 @@ __device__ __forceinline__ void copy_inputs(const WideArgs& a, const int32_t* ro
                                             int chunk, uint8_t* inputs, int warp, int piece) {
   if (piece >= kTilePieces) return;
   const auto* const from = static_cast<const uint8_t*>(tile_piece(a.p.in, chunk, piece));
-  const int64_t stride = int64_t{a.p.in.n_chunks} * (piece < 16 ? kChunk : 32);
-#pragma unroll 4
-  for (int r = warp; r < n; r += kTileWarps) {
-    copy_16(inputs + kTileInputBytes * r + 16 * piece, from + rows[r] * stride);
+  const auto stride = static_cast<uint32_t>(a.p.in.n_chunks * (piece < 16 ? kChunk : 32));
+  // Rows are read before the first copy: the compiler waits for all reads before each copy.
+  constexpr int kAtOnce = 2;
+#pragma unroll 1
+  for (int r = warp; r < n; r += kAtOnce * kTileWarps) {
+    uint32_t row[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      row[k] = static_cast<uint32_t>(rows[min(r + k * kTileWarps, n - 1)]);
+    }
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int to = r + k * kTileWarps;
+      if (to < n)
+        copy_16(inputs + kTileInputBytes * to + 16 * piece, from + uint64_t{row[k]} * stride);
+    }
   }
 }
 

@@ -3,8 +3,7 @@
 // Mapping  a block for each expert, which reads all choices twice (they are in L2): first how many
 //          are its own and how many are of experts before it, then the places of its own. A warp
 //          has a part of the choices, so that slots stay in order without a barrier for each;
-//          nothing is counted by atomics. All blocks together write the log. A kernel behind tells
-//          the host.
+//          nothing is counted by atomics. A kernel behind tells the host.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/warp.cuh"
@@ -14,22 +13,8 @@
 namespace sluice::backend::cuda {
 namespace {
 
-constexpr int kWarps = 8;
+constexpr int kWarps = 32;  // so that a lane waits for memory once or twice in each reading
 constexpr int kThreads = kWarps * kWarp;
-
-__device__ __forceinline__ void write_log(const SortPairs& p) {
-  const int i = static_cast<int>(threadIdx.x);
-  if (blockIdx.x == 0) {
-    if (p.counts && i < p.n_words) p.counts[i] = 0;
-    __syncthreads();
-    if (p.counts && i == 0) *p.n_logged = p.n_rows;
-  }
-  if (!p.routed) return;
-  for (int s = static_cast<int>(blockIdx.x) * kThreads + i; s < p.n_slots;
-       s += static_cast<int>(gridDim.x) * kThreads) {
-    p.routed[s] = {__ldcg(p.experts + s), __ldcg(p.weights + s)};
-  }
-}
 
 __global__ void __launch_bounds__(kThreads) sort_pairs_kernel(const __grid_constant__ SortPairs p) {
   __shared__ int own[kWarps], before[kWarps];
@@ -59,14 +44,13 @@ __global__ void __launch_bounds__(kThreads) sort_pairs_kernel(const __grid_const
     if (expert == p.n_experts - 1) p.first[p.n_experts] = first + n_all;
     if (p.n_pairs) p.n_pairs[expert] = n_all;
   }
-#pragma unroll 4
+#pragma unroll 8
   for (int s = begin; s < end; s += kWarp) {
     const bool is_own = s + lane < end && __ldcg(p.experts + s + lane) == expert;
     const unsigned lanes = __ballot_sync(kAllLanes, is_own);
     if (is_own) p.slots[at + __popc(lanes & ((1u << lane) - 1))] = s + lane;
     at += __popc(lanes);
   }
-  write_log(p);
 }
 
 struct Tell {
@@ -86,7 +70,7 @@ __global__ void tell_kernel(const __grid_constant__ Tell p) {
 }  // namespace
 
 void sort_pairs(const SortPairs& p, const Launch& how) {
-  CHECK(p.n_slots >= 1 && p.n_experts >= 1 && p.n_words <= kThreads);
+  CHECK(p.n_slots >= 1 && p.n_experts >= 1);
   launch(sort_pairs_kernel, dim3(static_cast<unsigned>(p.n_experts)), kThreads, 0, how, p);
   if (!p.told) return;
   Launch after = how;

@@ -1,6 +1,8 @@
 // The weighted sum of a wide step's expert outputs, in order of rank: see wide_experts.h.
 //
-// Mapping  a block for each row, a thread for four columns of every 1,024.
+// Mapping  a block for each row, a thread for four columns of every 1,024. Blocks also write the
+// log
+//          of their rows: over the link, which takes its time beside the sums.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/warp.cuh"
@@ -28,9 +30,23 @@ __device__ __forceinline__ float4 sum_by_rank(const float* weights, const float*
 
 constexpr int kThreads = 256;
 
+__device__ __forceinline__ void write_log(const SumPairs& p, int64_t r) {
+  const int i = static_cast<int>(threadIdx.x);
+  if (r == 0 && i < kWarp) {
+    for (int word = i; word < p.n_words; word += kWarp) p.counts[word] = 0;
+    __syncwarp();
+    if (i == 0) *p.n_logged = p.n_rows;
+  }
+  if (i < p.n_used) {
+    const int64_t slot = r * p.n_used + i;
+    p.routed[slot] = {__ldcg(p.experts + slot), __ldcg(p.weights + slot)};
+  }
+}
+
 __global__ void __launch_bounds__(kThreads) sum_pairs_kernel(const __grid_constant__ SumPairs p) {
   wait_for_previous_kernel();
   const int64_t r = static_cast<int64_t>(blockIdx.x), n_routed = int64_t{p.n_rows} * p.n_used;
+  if (p.counts) write_log(p, r);
   const float* const weights = p.weights + r * p.n_used;
   const float* const outs = p.outs + r * p.n_used * p.d_model;
   for (int c = 4 * static_cast<int>(threadIdx.x); c < p.d_model; c += 4 * kThreads) {
@@ -48,7 +64,8 @@ __global__ void __launch_bounds__(kThreads) sum_pairs_kernel(const __grid_consta
 }  // namespace
 
 void sum_pairs(const SumPairs& p, const Launch& how) {
-  CHECK(p.n_rows >= 1 && p.n_used >= 1 && p.d_model >= 1 && p.d_model % 4 == 0);
+  CHECK(p.n_rows >= 1 && p.n_used >= 1 && p.n_used <= kThreads);
+  CHECK(p.d_model >= 1 && p.d_model % 4 == 0);
   launch(sum_pairs_kernel, dim3(static_cast<unsigned>(p.n_rows)), kThreads, 0, how, p);
 }
 

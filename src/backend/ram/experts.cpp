@@ -44,7 +44,7 @@ void RamKernels::experts(const ExpertsView& experts, const ExpertInputView& a,
     hits_.push_back({routing.experts[slot], slot / routing.n_used, slot});
   }
   compute_hits(experts, a);
-  add_sorted(experts, routing, x);
+  add_sorted(experts, routing, {}, x);
 }
 
 void RamKernels::change_table(const TableChangesView& changes) {
@@ -183,8 +183,6 @@ void RamKernels::ask_host(uint64_t number, const ExpertInputView& a) {
 
 void RamKernels::sort_pairs(const ExpertsView& experts, const SortView& sort,
                             const RoutingView& routing, int64_t n_rows) {
-  *sort.log.counts = {};
-  append_routing(routing, n_rows, sort.log);
   const int64_t n_experts = experts.gate.n_mats;
   const int64_t n_pairs = n_rows * routing.n_used;
   std::fill_n(sort.n_pairs, n_experts, 0);
@@ -307,7 +305,12 @@ bool RamKernels::take_answer(int64_t n_cols) {
   return true;
 }
 
-void RamKernels::add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
+void RamKernels::add_sorted(const ExpertsView& experts, const RoutingView& routing,
+                            const LayerLogView& log, RowsView x) {
+  if (log.counts) {
+    *log.counts = {};
+    append_routing(routing, x.n_rows, log);
+  }
   experts_.combine(routing, rows(x.n_rows * routing.n_used, x.n_cols),
                    static_cast<bool>(experts.shared_gate), x);
 }

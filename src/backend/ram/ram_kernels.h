@@ -63,7 +63,8 @@ class RamKernels {
                   int64_t n_rows);
   void compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
                       const ExpertInputView& a);
-  void add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x);
+  void add_sorted(const ExpertsView& experts, const RoutingView& routing, const LayerLogView& log,
+                  RowsView x);
 
  private:
   const std::byte* staged(const LookupView& lookup, int32_t expert) const;

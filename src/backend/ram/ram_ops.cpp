@@ -93,8 +93,9 @@ void RamOps::compute_sorted(const ExpertsView& experts, const SortedPairs& pairs
   enqueue(&RamKernels::compute_sorted, experts, pairs, a);
 }
 
-void RamOps::add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) {
-  enqueue(&RamKernels::add_sorted, experts, routing, x);
+void RamOps::add_sorted(const ExpertsView& experts, const RoutingView& routing,
+                        const LayerLogView& log, RowsView x) {
+  enqueue(&RamKernels::add_sorted, experts, routing, log, x);
 }
 
 }  // namespace sluice::backend

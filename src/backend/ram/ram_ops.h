@@ -45,7 +45,8 @@ class RamOps final : public DeviceOps {
                   int64_t n_rows) override;
   void compute_sorted(const ExpertsView& experts, const SortedPairs& pairs,
                       const ExpertInputView& a) override;
-  void add_sorted(const ExpertsView& experts, const RoutingView& routing, RowsView x) override;
+  void add_sorted(const ExpertsView& experts, const RoutingView& routing, const LayerLogView& log,
+                  RowsView x) override;
 
  private:
   template <typename... Params, typename... Views>

@@ -90,7 +90,6 @@ void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
                     {.layer = layer,
                      .step = p_.step,
                      .pairs = pairs_,
-                     .log = log_.view(layer),
                      .n_pairs = waves_.n_pairs(layer),
                      .told = waves_.told(layer)},
                     routing, a.n_rows);
@@ -105,7 +104,7 @@ void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
     p_.ops.compute_sorted(arriving, pairs_, a);
     p_.main.set(wave.freed, wave.number);
   }
-  p_.ops.add_sorted(experts, routing, x);
+  p_.ops.add_sorted(experts, routing, log_.view(layer), x);
 }
 
 }  // namespace sluice::engine

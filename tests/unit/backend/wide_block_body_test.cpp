@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -108,19 +110,26 @@ TEST_P(WideBlockBodyTest, SumsAreThoseOfTheContract) {
   check_sums<3>(24, n_cols);
 }
 
-// The first pair of stripes is gate's, the second up's: 16 hidden values of a warp.
+// The first pair of stripes is gate's, the second up's: 16 hidden values of a warp. Blocks are
+// written four at a time, of which the last call has three.
 TEST_P(WideBlockBodyTest, HiddenValuesAreThoseOfTheContract) {
-  constexpr int kInputs = 11, kHidden = 32, kSlot = 2;
+  constexpr int kInputs = 11, kHidden = 32, kFirstSlot = 2;
   make_stripes(256);
   TileRows in(kInputs, 256, 17);
   PerLane<BlockSums<kPairs, 2>> sums;
   add_chunks(in, kInputs, sums);
-  std::vector<float> hidden(16 * kHiddenStride<kHidden>, std::nanf(""));
-  stage_hidden<kHidden>(sums, hidden.data(), 0);
-  stage_hidden<kHidden>(sums, hidden.data(), 16);  // as if another warp had the same
+  alignas(16) float hidden[16 * kHiddenStride<kHidden>];
+  std::fill(std::begin(hidden), std::end(hidden), std::nanf(""));
+  stage_hidden<kHidden>(sums, hidden, 0);
+  stage_hidden<kHidden>(sums, hidden, 16);  // as if another warp had the same
+  TileRows h(kFirstSlot + kInputs + 1, 64, 18);
+  const TileRows before = h;
+  std::vector<int32_t> slots(kInputs);
+  for (int k = 0; k < kInputs; ++k) slots[tile_count(k)] = kFirstSlot + (k * 5) % kInputs;
+  for (int i = 0; i < kInputs; i += 4) {
+    write_staged_hidden<kHidden>(hidden, slots.data(), i, kInputs, 1, 2, h.rows());
+  }
   for (int k = 0; k < kInputs; ++k) {
-    TileRows h(kSlot + 1, 64, 18);
-    write_staged_hidden<kHidden>(hidden.data(), k, 0, h.rows(), kSlot, 1);
     std::vector<float> gate(32), up(32);
     for (int i = 0; i < 32; ++i) {
       gate[tile_count(i)] = dot(i % 16, 256, in.view(k));
@@ -130,10 +139,18 @@ TEST_P(WideBlockBodyTest, HiddenValuesAreThoseOfTheContract) {
     int8_t q[32];
     float d = 0.0f, y = 0.0f;
     quant::quantize_activation(gate, q, &d, &y);
-    const quant::ActivationView got = h.view(kSlot);
+    const quant::ActivationView got = h.view(slots[tile_count(k)]);
     EXPECT_EQ(std::memcmp(q, got.q + 32, 32), 0) << "input " << k;
     EXPECT_EQ(std::bit_cast<uint32_t>(d), std::bit_cast<uint32_t>(got.d[1])) << "input " << k;
     EXPECT_EQ(std::bit_cast<uint32_t>(y), std::bit_cast<uint32_t>(got.y[1])) << "input " << k;
+  }
+  for (const int slot : {0, 1, kFirstSlot + kInputs}) {
+    EXPECT_EQ(std::memcmp(h.view(slot).q, TileRows(before).view(slot).q, 64), 0) << slot;
+  }
+  h = before;  // a block behind the last one there is goes nowhere
+  write_staged_hidden<kHidden>(hidden, slots.data(), 0, kInputs, 2, 2, h.rows());
+  for (int slot = 0; slot <= kFirstSlot + kInputs; ++slot) {
+    EXPECT_EQ(std::memcmp(h.view(slot).q, TileRows(before).view(slot).q, 64), 0) << slot;
   }
 }
 
