@@ -231,10 +231,12 @@ class Model {
       : even_(Type::q4_k, Type::q4_k),
         odd_(Type::q4_k, Type::q6_k),
         qkv_bytes_(matrix_bytes(Type::q4_k, kModel, kQkv)),
+        v_bytes_(matrix_bytes(Type::q6_k, kModel, kKvHeads * kHeadDim)),
         out_bytes_(matrix_bytes(Type::q4_k, kHeads * kHeadDim, kModel)) {
     even_.fill(kLayers / 2);
     odd_.fill(kLayers / 2);
     w_qkv_ = matrices(Type::q4_k, kModel, kQkv, kLayers, qkv_bytes_);
+    w_v_ = matrices(Type::q6_k, kModel, kKvHeads * kHeadDim, kLayers, v_bytes_);
     w_out_ = matrices(Type::q4_k, kHeads * kHeadDim, kModel, kLayers, out_bytes_);
     w_logits_ = matrices(Type::q6_k, kModel, kVocab, 1, matrix_bytes(Type::q6_k, kModel, kVocab));
     router_ = device(random_floats(size_t{kLayers} * kExperts * kModel, 1, 0.05f));
@@ -311,9 +313,13 @@ class Model {
       p.n_rows = n_rows_;
       p.n_cols = kModel;
       const uint8_t* w = w_qkv_ + static_cast<size_t>(l) * qkv_bytes_;
+      const Type v_type = l % 2 ? Type::q6_k : Type::q4_k;  // as Q4_K_M has them
       for (const int n : {kHeads * kHeadDim, kKvHeads * kHeadDim, kKvHeads * kHeadDim}) {
-        p.weights[p.n_weights++] = {Type::q4_k, w, n, nullptr};
+        const Type type = p.n_weights == 2 ? v_type : Type::q4_k;
+        p.weights[p.n_weights++] = {type, w, n, nullptr, p.out_stride};
+        p.out_stride += n;
         w += matrix_bytes(Type::q4_k, kModel, n);
+        if (p.n_weights == 2 && v_type == Type::q6_k) w = w_v_ + static_cast<size_t>(l) * v_bytes_;
       }
       p.out = qkv_;
       p.a = a_;
@@ -387,8 +393,9 @@ class Model {
   }
 
   Slots even_, odd_;
-  size_t qkv_bytes_, out_bytes_, kv_bytes_ = 0;
-  uint8_t *w_qkv_ = nullptr, *w_out_ = nullptr, *w_logits_ = nullptr, *kv_ = nullptr;
+  size_t qkv_bytes_, v_bytes_, out_bytes_, kv_bytes_ = 0;
+  uint8_t *w_qkv_ = nullptr, *w_v_ = nullptr, *w_out_ = nullptr, *w_logits_ = nullptr,
+          *kv_ = nullptr;
   const uint8_t** table_ = nullptr;
   int n_rows_ = 0, n_pages_ = 0;
   int32_t *positions_ = nullptr, *sequences_ = nullptr, *pages_ = nullptr, *experts_ = nullptr;

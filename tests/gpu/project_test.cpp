@@ -52,6 +52,44 @@ void check_add(Type type, int n_rows, int n_cols, int n_out, bool int8, const La
   expect_same_bits(x, device_x.get(), what);
 }
 
+// Rows of 64, 16 and 24 weights, the second with a bias, in rows of results that are a bit longer.
+void check_projections(const Type (&types)[3], int n_rows, const Launch& how) {
+  constexpr int kCols = 2048, kOut = 64 + 16 + 24, kStride = kOut + 8;
+  const Weight q(types[0], kCols, 64, 1), k(types[1], kCols, 16, 2), v(types[2], kCols, 24, 3);
+  const auto x = random_values(static_cast<size_t>(n_rows * kCols), 4);
+  const auto norm = random_values(kCols, 5), bias = random_values(16, 6);
+  const std::vector<float> untouched(static_cast<size_t>(n_rows * kStride), 7.0f);
+  const Device<float> device_x(x), device_norm_weight(norm), device_bias(bias), out(untouched);
+  ProjectIn p;
+  p.x = device_x.data();
+  p.norm = device_norm_weight.data();
+  p.eps = 1e-6f;
+  p.n_rows = n_rows;
+  p.n_cols = kCols;
+  p.weights[0] = {q.type, q.data(), q.n_rows, nullptr, 0};
+  p.weights[1] = {k.type, k.data(), k.n_rows, device_bias.data(), 64};
+  p.weights[2] = {v.type, v.data(), v.n_rows, nullptr, 80};
+  p.n_weights = 3;
+  p.out = out.data();
+  p.out_stride = kStride;
+  const DeviceInt8 scratch(n_rows, kCols);
+  if (!project_in_is_one_kernel(n_rows, kCols)) p.a = scratch.rows();
+  project_in(p, how);
+
+  std::vector<float> want = untouched;
+  for (int r = 0; r < n_rows; ++r) {
+    HostInt8 host(1, kCols);
+    host.quantize(0, device_norm(row_of(x, r, kCols), norm, p.eps));
+    float* to = want.data() + r * kStride;
+    for (int i = 0; i < 64; ++i) *to++ = q.dot(i, host.view(0));
+    for (int i = 0; i < 16; ++i) *to++ = k.dot(i, host.view(0)) + bias[static_cast<size_t>(i)];
+    for (int i = 0; i < 24; ++i) *to++ = v.dot(i, host.view(0));
+  }
+  expect_same_bits(want, out.get(),
+                   cat(quant::type_name(types[0]), ", ", quant::type_name(types[1]), ", ",
+                       quant::type_name(types[2]), ", ", n_rows, " rows"));
+}
+
 TEST_F(ProjectTest, AddsEveryTypeToTheBit) {
   for (const Type type : woven_types()) {
     for (const int n_cols : {32, 96, 256, 768, 800, 2048, 2880, 4096, 9216}) {
@@ -64,41 +102,16 @@ TEST_F(ProjectTest, AddsEveryTypeToTheBit) {
   }
 }
 
+// Weights of one type, of two that are one launch (in either order, and apart), and of others.
 TEST_F(ProjectTest, ProjectsNormalisedRowsOfSeveralWeightsToTheBit) {
-  for (const int n_rows : {1, 2, 5, 16}) {
-    constexpr int kCols = 2048, kOut = 64 + 16 + 24;
-    const Weight q(Type::q4_k, kCols, 64, 1), k(Type::q4_k, kCols, 16, 2),
-        v(Type::q6_k, kCols, 24, 3);
-    const auto x = random_values(static_cast<size_t>(n_rows * kCols), 4);
-    const auto norm = random_values(kCols, 5), bias = random_values(16, 6);
-    const Device<float> device_x(x), device_norm_weight(norm), device_bias(bias),
-        out(static_cast<size_t>(n_rows * kOut));
-    ProjectIn p;
-    p.x = device_x.data();
-    p.norm = device_norm_weight.data();
-    p.eps = 1e-6f;
-    p.n_rows = n_rows;
-    p.n_cols = kCols;
-    p.weights[0] = {q.type, q.data(), q.n_rows, nullptr};
-    p.weights[1] = {k.type, k.data(), k.n_rows, device_bias.data()};
-    p.weights[2] = {v.type, v.data(), v.n_rows, nullptr};
-    p.n_weights = 3;
-    p.out = out.data();
-    const DeviceInt8 scratch(n_rows, kCols);
-    if (!project_in_is_one_kernel(n_rows, kCols)) p.a = scratch.rows();
-    project_in(p, how);
-
-    std::vector<float> want;
-    for (int r = 0; r < n_rows; ++r) {
-      HostInt8 host(1, kCols);
-      host.quantize(0, device_norm(row_of(x, r, kCols), norm, p.eps));
-      for (int i = 0; i < 64; ++i) want.push_back(q.dot(i, host.view(0)));
-      for (int i = 0; i < 16; ++i) {
-        want.push_back(k.dot(i, host.view(0)) + bias[static_cast<size_t>(i)]);
-      }
-      for (int i = 0; i < 24; ++i) want.push_back(v.dot(i, host.view(0)));
-    }
-    expect_same_bits(want, out.get(), cat(n_rows, " rows"));
+  constexpr Type kCases[][3] = {
+      {Type::q4_k, Type::q4_k, Type::q4_k}, {Type::q4_k, Type::q4_k, Type::q6_k},
+      {Type::q6_k, Type::q4_k, Type::q6_k}, {Type::q6_k, Type::q5_k, Type::q5_k},
+      {Type::q5_k, Type::q4_k, Type::q4_k}, {Type::q3_k, Type::q3_k, Type::q5_k},
+      {Type::q4_k, Type::q8_0, Type::q8_0}, {Type::q8_0, Type::q6_k, Type::q8_0},
+      {Type::q4_0, Type::q5_1, Type::q4_0}, {Type::q4_k, Type::q6_k, Type::q8_0}};
+  for (const auto& types : kCases) {
+    for (const int n_rows : {1, 2, 5, 16}) check_projections(types, n_rows, how);
   }
 }
 

@@ -133,23 +133,22 @@ void CudaOps::project_in(ConstRowsView x, const NormView& norm,
   enqueue([&](const Attended&) {
     require(projections.size() <= kMaxProjections, projections.size(),
             " projections at once; four at most");
-    const bool all_woven = std::ranges::all_of(
-        projections, [](const Projection& one) { return is_woven(one.weight); });
-    if (!all_woven) {
-      int64_t first = 0;
-      for (const Projection& one : projections) {
-        project_one(x, norm, one, out, first);
-        first += one.weight.n_rows;
-      }
-      return;
-    }
     ProjectIn p;
     set_normed_rows(p, x, norm);
     p.n_cols = static_cast<int>(x.n_cols);
-    for (const Projection& one : projections) {
-      p.weights[p.n_weights++] = stripes(one.weight, one.bias);
-    }
     p.out = out.data;
+    p.out_stride = static_cast<int>(out.n_cols);
+    int64_t column = 0;
+    for (const Projection& one : projections) {
+      if (is_woven(one.weight)) {
+        p.weights[p.n_weights] = stripes(one.weight, one.bias);
+        p.weights[p.n_weights++].out_column = static_cast<int>(column);
+      } else {
+        project_one(x, norm, one, out, column);
+      }
+      column += one.weight.n_rows;
+    }
+    if (p.n_weights == 0) return;
     p.a = int8_rows(Use::input, x.n_rows, x.n_cols);
     cuda::project_in(p, how_);
   });
@@ -183,6 +182,7 @@ void CudaOps::project_one(ConstRowsView x, const NormView& norm, const Projectio
   require(woven.n_rows == w.n_rows || !projection.bias, "a bias of ", w.n_rows, " rows");
   p.weights[p.n_weights++] = stripes(woven, projection.bias);
   p.out = scratch_.get<float>(Use::projected, n_rows * woven.n_rows);
+  p.out_stride = static_cast<int>(woven.n_rows);
   p.a = int8_rows(Use::input, n_rows, x.n_cols);
   cuda::project_in(p, how_);
   copy_columns(p.out, woven.n_rows, out.data + first, out.n_cols, w.n_rows, n_rows, how_);

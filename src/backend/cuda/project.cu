@@ -116,7 +116,7 @@ class UnitWalk {
     return {stripe, first, n, {}, unit_bytes<type>(a_.shape, first, n)};
   }
   __device__ __forceinline__ const uint8_t* data_of(int stripe) const {
-    const Part& part = a_.weights.parts[a_.weights.of(stripe)];
+    const Part& part = a_.weights.of(stripe);
     return part.data + (stripe - part.first_stripe) * a_.stripe_bytes;
   }
 
@@ -136,7 +136,7 @@ __device__ __forceinline__ Output output_of(const ProjectArgs& a, int task, int 
   const int r = n_rows == 1 ? 0 : i / per_row, in_task = i - r * per_row, stripe = in_task / 8;
   const int global = task * a.stripes_per_task + stripe;
   if (i >= n_rows * per_row || global >= a.weights.n_stripes) return {nullptr, 0.0f, 0.0f, 0};
-  const Part& part = a.weights.parts[a.weights.of(global)];
+  const Part& part = a.weights.of(global);
   const int row = 8 * (global - part.first_stripe) + in_task % 8;
   float* const out = a.out + static_cast<int64_t>(r) * a.out_stride + part.out_column + row;
   return {out, part.bias ? __ldg(part.bias + row) : 0.0f, a.adds ? __ldcg(out) : 0.0f,
@@ -292,36 +292,41 @@ bool is_large(const StripeWeight* weights, int n, int n_cols, const Launch& how)
   return n_stripes * row_shape(n_cols).n_units() > 64 * how.n_sms;
 }
 
-// Weights of one type, whose rows are columns of out from out_column on.
+// Of int8 rows, with some weights, whatever their types are.
 struct Projection {
   const StripeWeight* weights;
   int n_weights;
-  int out_column;
   float* out;
   int out_stride;
   bool adds;
 };
 
-// Of int8 rows.
 void project_rows(const Int8Rows& in, int n_rows, int n_cols, const Projection& to,
                   const Launch& how) {
   const bool fills_card = is_large(to.weights, to.n_weights, n_cols, how);
   if (n_rows == 1 && !fills_card && project_row_fits(n_cols)) {
-    return project_row({nullptr, nullptr, 0.0f, in, n_cols, to.weights, to.n_weights,
-                        to.out + to.out_column, to.adds},
-                       how);
+    return project_row(
+        {nullptr, nullptr, 0.0f, in, n_cols, to.weights, to.n_weights, to.out, to.adds}, how);
   }
   ProjectArgs args{};
   args.in = in;
   args.n_rows = n_rows;
   args.n_cols = n_cols;
-  args.weights = weight_parts(to.weights, to.n_weights, to.out_column);
   args.out = to.out;
   args.out_stride = to.out_stride;
   args.adds = to.adds;
-  with_stripe_type(to.weights[0].type, [&]<Type type>() {
-    n_rows > 1 ? run<type, true>(args, fills_card, how) : run<type, false>(args, fills_card, how);
-  });
+  uint32_t done = 0;  // weights that were launched
+  for (int first = 0; first < to.n_weights; ++first) {
+    if (done >> first & 1u) continue;
+    const Type type = to.weights[first].type;
+    args.weights = {};
+    for (int i = first; i < to.n_weights; ++i) {
+      if (to.weights[i].type == type) add_part(args.weights, to.weights[i]), done |= 1u << i;
+    }
+    with_stripe_type(type, [&]<Type t>() {
+      n_rows > 1 ? run<t, true>(args, fills_card, how) : run<t, false>(args, fills_card, how);
+    });
+  }
 }
 
 void check_sizes(int n_rows, int n_cols) {
@@ -333,37 +338,26 @@ void check_sizes(int n_rows, int n_cols) {
 
 void project_in(const ProjectIn& p, const Launch& how) {
   check_sizes(p.n_rows, p.n_cols);
-  CHECK(p.n_weights >= 1 && p.n_weights <= kMaxProjections);
-  const bool is_one = project_in_is_one_kernel(p.n_rows, p.n_cols);
-  if (!is_one) quantize_rows({p.x, nullptr, p.norm, p.eps, p.n_rows, p.n_cols, p.a}, how);
-  int out_stride = 0, column = 0;
-  for (int i = 0; i < p.n_weights; ++i) out_stride += p.weights[i].n_rows;
-  for (int first = 0, end = 0; first < p.n_weights; first = end) {
-    int n_columns = 0;
-    while (end < p.n_weights && p.weights[end].type == p.weights[first].type) {
-      n_columns += p.weights[end++].n_rows;
-    }
-    const Projection to{p.weights + first, end - first, column, p.out, out_stride, false};
-    if (is_one) {
-      project_row(
-          {p.x, p.norm, p.eps, {}, p.n_cols, to.weights, to.n_weights, p.out + column, false}, how);
-    } else {
-      project_rows(p.a, p.n_rows, p.n_cols, to, how);
-    }
-    column += n_columns;
+  CHECK(p.n_weights >= 1 && p.n_weights <= kMaxProjections && p.out_stride > 0);
+  if (project_in_is_one_kernel(p.n_rows, p.n_cols)) {
+    return project_row({p.x, p.norm, p.eps, {}, p.n_cols, p.weights, p.n_weights, p.out, false},
+                       how);
   }
+  quantize_rows({p.x, nullptr, p.norm, p.eps, p.n_rows, p.n_cols, p.a}, how);
+  project_rows(p.a, p.n_rows, p.n_cols, {p.weights, p.n_weights, p.out, p.out_stride, false}, how);
 }
 
 void project_add(const ProjectAdd& p, const Launch& how) {
   check_sizes(p.n_rows, p.n_cols);
-  CHECK(p.in);
-  project_rows(p.in, p.n_rows, p.n_cols, {&p.weight, 1, 0, p.x, p.weight.n_rows, true}, how);
+  CHECK(p.in && p.weight.out_column == 0);
+  project_rows(p.in, p.n_rows, p.n_cols, {&p.weight, 1, p.x, p.weight.n_rows, true}, how);
 }
 
 void logits(const Logits& p, const Launch& how) {
   check_sizes(p.n_rows, p.n_cols);
+  CHECK(p.weight.out_column == 0);
   quantize_rows({p.x, p.rows, p.norm, p.eps, p.n_rows, p.n_cols, p.a}, how);
-  project_rows(p.a, p.n_rows, p.n_cols, {&p.weight, 1, 0, p.logits, p.weight.n_rows, false}, how);
+  project_rows(p.a, p.n_rows, p.n_cols, {&p.weight, 1, p.logits, p.weight.n_rows, false}, how);
 }
 
 }  // namespace sluice::backend::cuda

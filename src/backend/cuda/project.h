@@ -16,11 +16,12 @@ struct StripeWeight {
   const uint8_t* data = nullptr;
   int n_rows = 0;
   const float* bias = nullptr;
+  int out_column = 0;  // where its rows' results begin among a row's
 };
 
 constexpr int kMaxProjections = 4;
 
-// x: [n_rows, n_cols] f32; out: [n_rows, sum of the weights' rows]. norm: [n_cols].
+// x: [n_rows, n_cols] f32; out: [n_rows, out_stride]. norm: [n_cols].
 struct ProjectIn {
   const float* x = nullptr;
   const float* norm = nullptr;
@@ -30,9 +31,11 @@ struct ProjectIn {
   StripeWeight weights[kMaxProjections];
   int n_weights = 0;
   float* out = nullptr;
+  int out_stride = 0;
   Int8Rows a;  // scratch: [n_rows]; not needed where project_in_is_one_kernel()
 };
-// One launch for each run of weights of one type, and one more that quantises several rows.
+// One launch for each type of weights (of one row: see project_row.h), and one more that quantises
+// several rows.
 void project_in(const ProjectIn& p, const Launch& how);
 
 // x[r] += W in[r] + bias. Rows that no kernel quantised: quantize_rows.h.

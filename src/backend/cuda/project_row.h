@@ -6,7 +6,7 @@
 
 namespace sluice::backend::cuda {
 
-// out = W norm(x), or += W in; the weights' rows one behind the other, all of one type.
+// out = W norm(x), or += W in. One launch for each type of weights, or for two that files mix.
 struct ProjectRow {
   const float* x = nullptr;  // [n_cols], with norm; or
   const float* norm = nullptr;

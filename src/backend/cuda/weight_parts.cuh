@@ -22,25 +22,18 @@ struct WeightParts {
   int n_stripes;
 
   // The part that a stripe is of.
-  __device__ __forceinline__ int of(int stripe) const {
+  __device__ __forceinline__ const Part& of(int stripe) const {
     int p = 0;
 #pragma unroll 1
     while (p + 1 < n_parts && stripe >= parts[p + 1].first_stripe) ++p;
-    return p;
+    return parts[p];
   }
 };
 
-// out_column: of the first weight.
-inline WeightParts weight_parts(const StripeWeight* weights, int n, int out_column) {
-  WeightParts out{};
-  out.n_parts = n;
-  for (int i = 0; i < n; ++i) {
-    CHECK(weights[i].n_rows > 0 && weights[i].n_rows % 8 == 0);
-    out.parts[i] = {weights[i].data, weights[i].bias, out.n_stripes,
-                    out_column + 8 * out.n_stripes};
-    out.n_stripes += weights[i].n_rows / 8;
-  }
-  return out;
+inline void add_part(WeightParts& to, const StripeWeight& weight) {
+  CHECK(weight.n_rows > 0 && weight.n_rows % 8 == 0 && to.n_parts < kMaxProjections);
+  to.parts[to.n_parts++] = {weight.data, weight.bias, to.n_stripes, weight.out_column};
+  to.n_stripes += weight.n_rows / 8;
 }
 
 }  // namespace sluice::backend::cuda
