@@ -228,9 +228,12 @@ TEST_F(ExpertsTest, PaddedRowsStayAsTheyAre) {
 }
 
 // A single row whose experts gate_up and down rank themselves: the same as by the list, bit by bit.
-TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
-  constexpr int kModel = 512, kFf = 256, kExperts = 100, kUsed = 6;
-  const ExpertShape shape{Type::q4_k, Type::q6_k, kModel, kFf, 0, kUsed};
+void check_ranking(int n_experts, int shared_d_ff, bool has_gate, const Launch& how) {
+  SCOPED_TRACE(testing::Message() << n_experts << " experts, shared " << shared_d_ff << ", "
+                                  << has_gate);
+  constexpr int kModel = 512, kFf = 256, kUsed = 6;
+  const ExpertShape shape{Type::q4_k, Type::q6_k, kModel, kFf, shared_d_ff, kUsed};
+  const Expert shared(Type::q4_k, Type::q6_k, kModel, std::max(shared_d_ff, 256), 77);
   const Weight gate_and_up(Type::q4_k, kModel, 2 * kFf * 4, 1),
       down_rows(Type::q6_k, kFf, 4 * kModel, 2);
   const size_t gate_bytes = kFf * quant::row_bytes(Type::q4_k, kModel),
@@ -249,20 +252,24 @@ TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
   const Device<std::byte> device_slots(slots);
   const auto* const base = reinterpret_cast<const uint8_t*>(device_slots.data());
   std::vector<const uint8_t*> table;
-  for (size_t e = 0; e < kExperts; ++e) table.push_back(base + slot_bytes * (e % 4));
+  for (int e = 0; e < n_experts; ++e) {
+    table.push_back(base + slot_bytes * static_cast<size_t>(e % 4));
+  }
   const Device<const uint8_t*> device_table(table);
 
   const auto x = random_values(kModel, 3), norm = random_values(kModel, 4),
-             router = random_values(size_t{kExperts} * kModel, 5, 0.05f);
+             router = random_values(static_cast<size_t>(n_experts * kModel), 5, 0.05f),
+             shared_gate = random_values(kModel, 6, 0.05f);
   std::vector<float> tied = router;  // experts 40 to 43 have the scores of 4 to 7
   std::copy_n(router.begin() + 4 * kModel, 4 * kModel, tied.begin() + 40 * kModel);
-  const Device<float> device_norm_weight(norm), device_router(tied);
+  const Device<float> device_norm_weight(norm), device_router(tied), device_gate(shared_gate);
   for (const bool renormalize : {true, false}) {
-    std::vector<std::vector<float>> out, weights;
+    std::vector<std::vector<float>> out, weights, shared_weights;
     std::vector<std::vector<int32_t>> experts;
     for (const bool ranks : {true, false}) {
-      DeviceInt8 a(1, kModel), h(kUsed + 1, kFf);
-      const Device<float> device_x(x), device_weights(kUsed), scores(kExperts + 1);
+      DeviceInt8 a(1, kModel), h(kUsed + 1, std::max(kFf, shared_d_ff));
+      const Device<float> device_x(x), device_weights(kUsed), device_shared(1),
+          scores(static_cast<size_t>(n_experts + 1));
       const Device<int32_t> chosen(kUsed), n_groups(1);
       const Device<ExpertGroup> groups(kUsed + 1);
       const Device<unsigned> n_done(std::vector<unsigned>{0});
@@ -273,13 +280,19 @@ TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
       p.n_rows = 1;
       p.d_model = kModel;
       p.weight = device_router.data();
-      p.n_experts = kExperts;
+      p.n_experts = n_experts;
       p.n_used = kUsed;
       p.renormalize = renormalize;
       p.ranks = ranks;
       p.table = device_table.data();
       p.up_at = static_cast<int64_t>(up_at);
       p.down_at = static_cast<int64_t>(down_at);
+      if (shared_d_ff > 0) {
+        p.shared[0] = shared.gate.data(), p.shared[1] = shared.up.data();
+        p.shared[2] = shared.down.data();
+        p.shared_gate = has_gate ? device_gate.data() : nullptr;
+        p.shared_weights = device_shared.data();
+      }
       p.a = a.rows();
       p.experts = chosen.data();
       p.weights = device_weights.data();
@@ -290,15 +303,26 @@ TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
       const Ranking ranking = ranks ? Ranking{} : ranking_of(p);
       route(p, how);
       gate_up({shape, 1, p.list, a.rows(), h.rows(), ranking}, how);
-      down({shape, 1, p.list, h.rows(), p.weights, nullptr, nullptr, device_x.data()}, how);
+      down({shape, 1, p.list, h.rows(), p.weights, p.shared_weights, nullptr, device_x.data()},
+           how);
       out.push_back(device_x.get());
       weights.push_back(device_weights.get());
+      shared_weights.push_back(device_shared.get());
       experts.push_back(chosen.get());
     }
     EXPECT_EQ(experts[0], experts[1]);
     expect_same_bits(weights[0], weights[1], "weights");
+    expect_same_bits(shared_weights[0], shared_weights[1], "the shared expert's weight");
     expect_same_bits(out[0], out[1], "output");
     EXPECT_NE(out[0], x);
+  }
+}
+
+TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
+  for (const int n_experts : {100, 128, 129, 256}) {
+    check_ranking(n_experts, 0, false, how);
+    check_ranking(n_experts, 512, true, how);
+    check_ranking(n_experts, 256, false, how);
   }
 }
 

@@ -47,8 +47,8 @@ struct ExpertShape {
 enum class RouterScore { softmax, sigmoid };
 
 // For a single row: gate_up ranks the experts by itself, so that no block of the router has to wait
-// for all others (docs/decisions/0011), and writes the list, experts and weights. At most 128
-// experts, and no shared one.
+// for all others (docs/decisions/0011), and writes the list, experts and weights. At most 256
+// experts.
 struct Ranking {
   const float* scores = nullptr;  // [n_experts]; null: the list says who was chosen
   int n_experts = 0;
@@ -59,13 +59,18 @@ struct Ranking {
   int64_t down_at = 0;
   int32_t* experts = nullptr;  // [n_used]
   float* weights = nullptr;    // [n_used]
+  // Of the shared expert, where the layer has one: gate, up and down; and its weight, by the score
+  // behind all others where it has a gate.
+  const uint8_t* shared[3] = {};
+  bool has_shared_gate = false;
+  float* shared_weights = nullptr;  // [1], or null
   // Of a rank, who is taken instead of the one that has it, where not negative; null: nobody is.
   const int32_t* forced = nullptr;  // [n_used], written before the layer's kernels
   // Looks for those that the table lacks, by itself; in the host's memory, read at the launch.
   // Null: it lacks none.
   const FindMissing* missing = nullptr;
 };
-constexpr int kMostRanked = 128;
+constexpr int kMostRanked = 256;
 
 // Places for copies of what a single row's kernels read over the link (ExpertGroup::landing).
 struct Landing {

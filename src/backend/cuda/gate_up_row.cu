@@ -106,19 +106,23 @@ __device__ __forceinline__ uint8_t* place_of(const Landing& landing, int place) 
   return place < 0 ? nullptr : landing.data + place * landing.place_bytes;
 }
 
-// The group of an expert, for down.
+__device__ __forceinline__ bool has_shared(const RowArgs& a) { return a.p.shape.shared_d_ff > 0; }
+
+// The group of rank `lane`'s expert, for down; the shared expert's behind them.
 __device__ __forceinline__ void write_group(const RowArgs& a, const RowExperts& row, int lane) {
   const Ranking& r = a.p.ranking;
+  const int n_used = a.p.shape.n_used;
   ExpertGroup& group = a.p.list.groups[lane];
-  const uint8_t* const at = row.found.at.value;
+  const bool is_shared = lane == n_used;
+  const uint8_t* const at = is_shared ? r.shared[0] : row.found.at.value;
   group.gate = at;
-  group.up = at ? at + r.up_at : nullptr;
-  group.down = at ? at + r.down_at : nullptr;
+  group.up = is_shared ? r.shared[1] : at ? at + r.up_at : nullptr;
+  group.down = is_shared ? r.shared[2] : at ? at + r.down_at : nullptr;
   group.n_pairs = 1;
-  group.landing = row.found.landing.value;
+  group.landing = is_shared ? -1 : row.found.landing.value;
   group.row[0] = 0, group.slot[0] = static_cast<int16_t>(lane);
-  if (lane == 0) *a.p.list.n_groups = a.p.shape.n_used;
-  r.experts[lane] = row.experts.value;
+  if (lane == 0) *a.p.list.n_groups = n_used + has_shared(a);
+  if (!is_shared) r.experts[lane] = row.experts.value;
 }
 
 // By the first warp: what was found where, and what is left as a copy.
@@ -163,6 +167,9 @@ __device__ __forceinline__ float write_weights(const RowArgs& a, const Scored& s
                                       {lane < n ? scored.best[lane] : 0.0f}, scored.scores)
                            .value;
   if (lane < n) r.weights[lane] = weight;
+  if (lane == 0 && r.shared_weights) {
+    *r.shared_weights = r.has_shared_gate ? sigmoid(__ldcg(r.scores + r.n_experts)) : 1.0f;
+  }
   return weight;
 }
 
@@ -174,7 +181,7 @@ __device__ __forceinline__ void tell_of_row(const RowArgs& a, const Scored& scor
   const int warp = warp_index(), lane = lane_index();
   const FindMissing& missing = a.missing;
   const bool looks_up = a.p.ranking.missing != nullptr;
-  if (warp == 0 && lane < a.p.shape.n_used) {
+  if (warp == 0 && lane < a.p.shape.n_used + has_shared(a)) {
     write_group(a, row, lane);
     __threadfence();
   }
@@ -189,9 +196,12 @@ __device__ __forceinline__ void tell_of_row(const RowArgs& a, const Scored& scor
   if (looks_up) write_log(missing, row, n_landed, weight, lane);
 }
 
-template <Type type, bool ranks>
+// most: of the experts that are ranked; 0: the list says who was chosen.
+template <Type type, int most>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3 : 2))
     gate_up_row_kernel(const __grid_constant__ RowArgs a) {
+  constexpr bool ranks = most > 0;
+  using RanksOf = Ranks<ranks ? most : kMostRanked>;
   constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Scored scored;
@@ -208,7 +218,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   WeightRing ring(shared + warp * kStages * kSlot, kSlot, barriers + warp * kStages, kStages);
   const Ranking& r = a.p.ranking;
   const uint8_t* address = nullptr;  // of the expert it ranks: cold memory, so before the wait
-  const int expert = Ranks::expert(warp, lane);
+  const int expert = RanksOf::expert(warp, lane);
   if (ranks && expert < r.n_experts) address = r.table[expert];
   Forced forced;
   if (ranks && (warp == 0 || writes_list)) forced = read_forced(a, lane);
@@ -219,12 +229,12 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
     const int own = static_cast<int>(threadIdx.x);
     const float score = own < r.n_experts ? __ldcg(r.scores + own) : 0.0f;
     const int n_landed = a.p.landing.data ? __ldcg(a.missing.landing.n_taken) : 0;
-    const Ranks all({score}, r.n_experts, scored.keys, warp);
-    if (own < kMostRanked) scored.scores[own] = score;
+    const RanksOf all({score}, r.n_experts, scored.keys, warp);
+    if (own < most) scored.scores[own] = score;
     if (!writes_list) copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
     __syncthreads();
     const int rank = all.rank().value;
-    if (rank < a.p.shape.n_used && own % 2 == 0) {
+    if (rank < a.p.shape.n_used && RanksOf::is_first_lane(lane)) {
       scored.experts[rank] = expert, scored.at[rank] = address;
       scored.best[rank] = all.score(lane);
     }
@@ -232,7 +242,9 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
     if (warp == 0 || writes_list) {
       const RowExperts found = find_experts(a, scored, forced, n_landed);
       if (writes_list) return tell_of_row(a, scored, found, n_landed);
-      if (lane == which) {
+      if (which == a.p.shape.n_used) {
+        if (lane == 0) chosen = {r.shared[0], r.shared[1], nullptr, which, false};
+      } else if (lane == which) {
         const uint8_t* const at = found.found.at.value;
         chosen = {at, at ? at + r.up_at : nullptr, place_of(a.p.landing, found.found.landing.value),
                   which, found.found.cpu != 0 && (found.found.link >> which & 1u)};
@@ -309,10 +321,12 @@ void run(const GateUp& p, const Launch& how) {
   // A block for each 32 hidden values of each expert, and one to write the list.
   const int n_blocks = std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32 * most_groups(p.shape, 1);
   const dim3 grid(static_cast<unsigned>(n_blocks + (p.ranking.scores ? 1 : 0)));
-  if (p.ranking.scores) {
-    launch(gate_up_row_kernel<type, true>, grid, kThreads, bytes, how, args);
+  if (!p.ranking.scores) {
+    launch(gate_up_row_kernel<type, 0>, grid, kThreads, bytes, how, args);
+  } else if (p.ranking.n_experts <= 128) {  // two threads to each
+    launch(gate_up_row_kernel<type, 128>, grid, kThreads, bytes, how, args);
   } else {
-    launch(gate_up_row_kernel<type, false>, grid, kThreads, bytes, how, args);
+    launch(gate_up_row_kernel<type, kMostRanked>, grid, kThreads, bytes, how, args);
   }
 }
 
@@ -320,7 +334,8 @@ void run(const GateUp& p, const Launch& how) {
 
 void gate_up_row(const GateUp& p, const Launch& how) {
   CHECK(p.n_rows == 1);
-  CHECK(!p.ranking.scores || (p.ranking.n_experts <= kMostRanked && p.shape.shared_d_ff == 0));
+  CHECK(!p.ranking.scores ||
+        (p.ranking.n_experts <= kMostRanked && (p.shape.shared_d_ff == 0 || p.ranking.shared[0])));
   CHECK(!p.ranking.scores || (p.list.groups && p.list.n_groups));
   with_stripe_type(p.shape.gate_up_type, [&]<Type type>() { run<type>(p, how); });
 }

@@ -91,10 +91,14 @@ SLUICE_LANE_FN Best best_of_row(const uint32_t* keys, int n_experts, int n_used)
   return out;
 }
 
-// Ranks of up to 128 experts of a row, ties to the lower one, by eight warps: two lanes to an
-// expert, who count the better ones. (Taking the best eight times, by one warp, cost 0.1 us for
-// each.) One of these to a warp.
+// Ranks of up to `most` experts of a row (128 or 256), ties to the lower one, by eight warps: two
+// lanes or one to an expert, who count the better ones. (Taking the best eight times, by one warp,
+// cost 0.1 us for each.) One of these to a warp.
+template <int most>
 class Ranks {
+  static constexpr int kLanes = 8 * kWarp / most;  // of an expert
+  static_assert(kLanes == 1 || kLanes == 2);
+
  public:
   // scores: of expert 32 warp + lane; `keys` in shared memory, 16-aligned. A barrier is to follow.
   SLUICE_LANE_FN Ranks(const PerLane<float>& scores, int n_experts, uint32_t* keys, int warp)
@@ -102,38 +106,39 @@ class Ranks {
     EACH_LANE(lane) {
       const int i = kWarp * warp + lane;
       // Ordered scores are 1 at least, so that one less is lower.
-      if (i < kMostRanked) {
+      if (i < most) {
         const uint32_t key = ordered(scores[lane]);
         keys[i] = i < n_experts ? (key > 1u ? key : 1u) : 0u;
       }
     }
   }
 
-  static SLUICE_LANE_FN int expert(int warp, int lane) { return (kWarp * warp + lane) / 2; }
+  static SLUICE_LANE_FN int expert(int warp, int lane) { return (kWarp * warp + lane) / kLanes; }
+  static SLUICE_LANE_FN bool is_first_lane(int lane) { return lane % kLanes == 0; }
 
-  // The rank of its expert, in both of its lanes.
+  // The rank of its expert, in all of its lanes.
   SLUICE_LANE_FN PerLane<int> rank() const {
-    constexpr int kWords = kMostRanked / 4;
+    constexpr int kWords = most / 4;
     PerLane<int> n;
     EACH_LANE(lane) {
       const int e = expert(warp_, lane);
       const uint32_t own = keys_[e];
       n[lane] = 0;
-      SLUICE_UNROLL_4 for (int w = lane % 2; w < kWords; w += 2) {
+      SLUICE_UNROLL_4 for (int w = lane % kLanes; w < kWords; w += kLanes) {
         const uint4 other = four(w);
         // A lower expert is better if its key is not less; the expert's own four: see below.
         const uint32_t bound = 4 * w + 3 < e ? own - 1 : own;
         n[lane] += (other.x > bound) + (other.y > bound) + (other.z > bound) + (other.w > bound);
       }
     }
-    n = fold_lanes<2>(n, [](int a, int b) { return a + b; });
+    n = fold_lanes<kLanes>(n, [](int a, int b) { return a + b; });
     EACH_LANE(lane) {
       const int e = expert(warp_, lane);
       const uint32_t own = keys_[e];
       const uint4 near = four(e / 4);
       n[lane] += (near.x == own && e % 4 > 0) + (near.y == own && e % 4 > 1) +
                  (near.z == own && e % 4 > 2);
-      if (own == 0) n[lane] = kMostRanked;  // no expert
+      if (own == 0) n[lane] = most;  // no expert
     }
     return n;
   }

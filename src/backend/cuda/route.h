@@ -43,12 +43,16 @@ void route(const Route& p, const Launch& how);
 
 // Whether gate_up could rank instead.
 constexpr bool can_rank_later(const Route& p) {
-  return p.n_rows == 1 && p.n_experts <= kMostRanked && p.shared[0] == nullptr &&
-         p.shared_gate == nullptr;
+  return p.n_rows == 1 && p.n_experts <= kMostRanked &&
+         (p.shared[0] != nullptr || p.shared_gate == nullptr);
 }
 constexpr Ranking ranking_of(const Route& p) {
-  return {p.scores, p.n_experts, p.score,   p.renormalize, p.table,
-          p.up_at,  p.down_at,   p.experts, p.weights};
+  Ranking r{p.scores, p.n_experts, p.score,   p.renormalize, p.table,
+            p.up_at,  p.down_at,   p.experts, p.weights};
+  for (int i = 0; i < 3; ++i) r.shared[i] = p.shared[i];
+  r.has_shared_gate = p.shared_gate != nullptr;
+  r.shared_weights = p.shared_weights;
+  return r;
 }
 
 }  // namespace sluice::backend::cuda

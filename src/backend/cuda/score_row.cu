@@ -1,9 +1,9 @@
 // norm, the router's scores and the experts' int8 input, for a single row; gate_up and down choose.
 //
 // Layout   x: [d_model] f32; weight: [n_experts, d_model] rows; scores: [n_experts].
-// Mapping  a block computes the score of one expert, as route.cu does and with its bits. Block s
-//          quantises segment s of norm(x).
-// Limits   at most 8,192 columns and 128 experts, no shared expert (the launcher checks).
+// Mapping  a block computes the score of one expert, or of the shared expert's gate, as route.cu
+//          does and with its bits. Block s quantises segment s of norm(x).
+// Limits   at most 8,192 columns and 256 experts (the launcher checks).
 // Cost     see bench/gpu_kernels and docs/decisions/0011.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/score_row.h"
@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(kThreads) score_row_kernel(const __grid_consta
 
 void score_row(const Route& p, const Launch& how) {
   CHECK(can_rank_later(p) && p.d_model <= kSegment * NormedRow::kMostSegments);
-  launch(score_row_kernel, dim3(static_cast<unsigned>(p.n_experts)), kThreads, 0, how, p);
+  const dim3 grid(static_cast<unsigned>(p.n_experts + (p.shared_gate ? 1 : 0)));
+  launch(score_row_kernel, grid, kThreads, 0, how, p);
 }
 
 }  // namespace sluice::backend::cuda

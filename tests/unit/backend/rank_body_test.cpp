@@ -18,11 +18,13 @@
 namespace sluice::backend::cuda {
 namespace {
 
-// Ranks of all experts; every lane pair must agree.
+// Ranks of all experts, of which there may be `most`; all lanes of an expert must agree.
+template <int most>
 std::vector<int> ranks_of(const std::vector<float>& scores) {
+  using RanksOf = Ranks<most>;
   const int n = static_cast<int>(scores.size());
-  alignas(16) uint32_t keys[kMostRanked];
-  std::vector<Ranks> warps;
+  alignas(16) uint32_t keys[most];
+  std::vector<RanksOf> warps;
   for (int w = 0; w < 8; ++w) {
     PerLane<float> own;
     EACH_LANE(lane) {
@@ -35,10 +37,11 @@ std::vector<int> ranks_of(const std::vector<float>& scores) {
   for (int w = 0; w < 8; ++w) {
     const PerLane<int> got = warps[static_cast<size_t>(w)].rank();
     EACH_LANE(lane) {
-      const int e = Ranks::expert(w, lane);
-      EXPECT_EQ(got[lane], got[lane ^ 1]) << "lanes of expert " << e;
+      const int e = RanksOf::expert(w, lane);
+      if (most == 128) EXPECT_EQ(got[lane], got[lane ^ 1]) << "lanes of expert " << e;
+      EXPECT_EQ(RanksOf::is_first_lane(lane), lane == 0 || RanksOf::expert(w, lane - 1) != e);
       if (e >= n) {
-        EXPECT_EQ(kMostRanked, got[lane]) << "expert " << e << " of " << n;
+        EXPECT_EQ(most, got[lane]) << "expert " << e << " of " << n;
         continue;
       }
       ranks[static_cast<size_t>(e)] = got[lane];
@@ -49,6 +52,9 @@ std::vector<int> ranks_of(const std::vector<float>& scores) {
     }
   }
   return ranks;
+}
+std::vector<int> ranks_of(const std::vector<float>& scores) {
+  return scores.size() <= 128 ? ranks_of<128>(scores) : ranks_of<kMostRanked>(scores);
 }
 
 // Scores a quarter apart, `n_values` different ones: with few of them there are many ties.
@@ -106,20 +112,22 @@ TEST(RankBodyTest, TheBestOfARowComeInOrderWithTiesToTheLowerExpert) {
 
 // Whatever the scores are, each rank is given once.
 TEST(RankBodyTest, RanksOfStrangeScoresAreAPermutation) {
-  std::vector<float> scores = {0.0f,     -0.0f,     std::nanf(""), -std::nanf(""),
-                               INFINITY, -INFINITY, 0x1p-149f,     -0x1p-149f,
-                               3.0e38f,  -3.0e38f,  INFINITY,      std::nanf("")};
-  scores.resize(60, std::bit_cast<float>(0xffffffffu));
-  std::vector<int> ranks = ranks_of(scores);
-  std::sort(ranks.begin(), ranks.end());
-  for (size_t k = 0; k < ranks.size(); ++k) ASSERT_EQ(static_cast<int>(k), ranks[k]);
+  for (const size_t n : {size_t{60}, size_t{200}}) {
+    std::vector<float> scores = {0.0f,     -0.0f,     std::nanf(""), -std::nanf(""),
+                                 INFINITY, -INFINITY, 0x1p-149f,     -0x1p-149f,
+                                 3.0e38f,  -3.0e38f,  INFINITY,      std::nanf("")};
+    scores.resize(n, std::bit_cast<float>(0xffffffffu));
+    std::vector<int> ranks = ranks_of(scores);
+    std::sort(ranks.begin(), ranks.end());
+    for (size_t k = 0; k < ranks.size(); ++k) ASSERT_EQ(static_cast<int>(k), ranks[k]);
+  }
 }
 
 // The same experts as the CPU's, in its order. A weight is a quotient: the sum of n exponentials
 // passes n / 32 additions in a lane and 5 between lanes here, n there; renormalised, n_used more
 // and a second quotient on both sides. Each rounds by 2^-24.
 TEST(RankBodyTest, ChoosesAndWeighsAsTheCpuDoes) {
-  for (const int n : {8, 31, 32, 60, 64, 127, 128}) {
+  for (const int n : {8, 31, 32, 60, 64, 127, 128, 129, 256}) {
     for (const int n_used : {1, 2, 8}) {
       for (const bool renormalize : {false, true}) {
         SCOPED_TRACE(testing::Message() << n_used << " of " << n << ", " << renormalize);
