@@ -117,7 +117,8 @@ constexpr uint64_t expert_row_bytes(const OpsSize& s) {
 }
 
 // The arrays of a GPU's operations, each as large as the widest step needs it, in bytes: one place
-// for each, whatever comes. What the experts put out has a row for the shared one besides.
+// for each, whatever comes. What the experts put out has a row for the shared one besides; what a
+// wide step's recurrence makes of its input, no wider than that, stands in the same place.
 struct OpsArrays {
   uint64_t input = 0, attended = 0, expert_input = 0, hidden = 0;  // int8 rows
   uint64_t outside = 0;                                            // f32 rows, as all below
@@ -153,7 +154,7 @@ constexpr OpsArrays ops_arrays(const OpsSize& s) {
   out.attended = int8_rows(n_rows, mixed_cols);
   out.expert_input = int8_rows(n_rows, s.d_model);
   out.hidden = int8_rows(n_slots, s.d_ff);
-  out.outside = array(n_slots * s.d_model, 4);
+  out.outside = array(more(n_slots * s.d_model, n_rows * s.row_cols), 4);
   out.partials = array(attention_partials(n_narrow, s.n_heads, s.head_dim), 4);
   out.queries = array(n_rows * s.n_heads * wide_head, 4);
   out.scores = array(more(n_rows * (s.n_experts + 1), kNarrowRows * kMostScores), 4);

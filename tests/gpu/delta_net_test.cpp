@@ -1,8 +1,10 @@
 // Gated DeltaNets and the gate on attention's output on the device, against the CPU's operations:
-// near them for steps of every width, and the same bits whatever is computed together.
+// near them for steps of every width, and the same bits whatever is computed together and however
+// many rows a step has.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 
 #include "backend/mailbox.h"
@@ -20,16 +22,20 @@ struct NetShape {
 constexpr NetShape kShapes[] = {{4, 16, 32, 128, KeyHeads::by_remainder, GateColumns::apart},
                                 {4, 16, 32, 128, KeyHeads::by_neighbours, GateColumns::by_key_head},
                                 {3, 3, 6, 64, KeyHeads::by_remainder, GateColumns::apart},
-                                {4, 2, 4, 16, KeyHeads::by_neighbours, GateColumns::apart}};
+                                {4, 2, 4, 16, KeyHeads::by_neighbours, GateColumns::apart},
+                                {1, 3, 6, 24, KeyHeads::by_remainder, GateColumns::by_key_head},
+                                {6, 1, 2, 104, KeyHeads::by_neighbours, GateColumns::apart}};
 
 class DeltaNetTest : public OpsTest {
  protected:
   static constexpr int kSequences = 16, kStates = 2 * kSequences;
+  static constexpr int kPlaces = 20, kMostLogged = 16;
 
   // A layer and its states, on one side.
   struct Layer {
     DeltaNetView net;
     float* states = nullptr;
+    float* updates = nullptr;
   };
   Layer layer_on(Side& side, const NetShape& shape) {
     Layer layer;
@@ -45,27 +51,47 @@ class DeltaNetTest : public OpsTest {
     net.time_bias = side.put(random_values(count(net.n_value_heads), 3));
     net.norm = {side.put(norm_weights(count(net.head_dim), 4)), 1e-6f};
     layer.states = side.put(std::vector<float>(count(kStates * net.state_values()), NAN));
+    layer.updates =
+        side.put(std::vector<float>(count(kSequences * kPlaces * net.update_values()), NAN));
     return layer;
   }
 
   struct Result {
-    std::vector<float> out, states;
+    std::vector<float> out, states, updates;
   };
-  // Rows of these sequences, and padding; the input of a row is that of its sequence and position.
   Result run(Side& side, Ops& ops, const Layer& layer, const std::vector<int32_t>& sequences,
              int n_padding, const std::vector<int32_t>& from, const std::vector<int32_t>& to,
-             uint64_t seed) {
+             uint64_t seed,
+             const std::vector<int32_t>& n_before = std::vector<int32_t>(kSequences, 0)) {
+    Result result;
+    result.out = run_rows(side, ops, layer, sequences, n_padding, from, to, seed, n_before);
+    result.states = states_of(side, layer), result.updates = updates_of(side, layer);
+    return result;
+  }
+  static std::vector<float> states_of(Side& side, const Layer& layer) {
+    return side.get(layer.states, count(kStates * layer.net.state_values()));
+  }
+  static std::vector<float> updates_of(Side& side, const Layer& layer) {
+    return side.get(layer.updates, count(kSequences * kPlaces * layer.net.update_values()));
+  }
+  // Rows of these sequences, and padding; the input of a row is that of its sequence and position,
+  // of which each sequence has so many already.
+  std::vector<float> run_rows(Side& side, Ops& ops, const Layer& layer,
+                              const std::vector<int32_t>& sequences, int n_padding,
+                              const std::vector<int32_t>& from, const std::vector<int32_t>& to,
+                              uint64_t seed, std::vector<int32_t> n_before) {
     const DeltaNetView& net = layer.net;
     const auto n_live = static_cast<int32_t>(sequences.size());
     const int64_t n_rows = n_live + n_padding;
     std::vector<float> in;
-    std::vector<int> n_before(kSequences, 0);
+    std::vector<int32_t> positions;
     for (const int32_t s : sequences) {
-      const auto row =
-          random_values(count(net.in_cols()),
-                        seed + static_cast<uint64_t>(1000 * s + n_before[count(s)]++), 2.0f);
+      positions.push_back(n_before[count(s)]++);
+      const auto row = random_values(
+          count(net.in_cols()), seed + static_cast<uint64_t>(1000 * s + positions.back()), 2.0f);
       in.insert(in.end(), row.begin(), row.end());
     }
+    positions.resize(count(n_rows), 0);
     in.resize(count(n_rows * net.in_cols()), 0.5f);
     std::vector<int32_t> padded = sequences;
     padded.resize(count(n_rows), 0);
@@ -73,13 +99,55 @@ class DeltaNetTest : public OpsTest {
     step.n_rows = n_rows;
     step.n_live = side.put(std::vector<int32_t>{n_live});
     step.sequences = side.put(padded);
+    step.positions = side.put(positions);
     float* const out = side.put(std::vector<float>(count(n_rows * net.value_cols()), NAN));
     ops.delta_net({side.put(in), n_rows, net.in_cols()}, net, step,
-                  {layer.states, net.state_values(), side.put(from), side.put(to), kSequences},
+                  {layer.states, net.state_values(), side.put(from), side.put(to), kSequences,
+                   layer.updates, net.update_values(), kPlaces, kMostLogged},
                   {out, n_rows, net.value_cols()});
     if (&side == gpu.get()) stream->finish();
-    return {side.get(out, count(n_rows * net.value_cols())),
-            side.get(layer.states, count(kStates * net.state_values()))};
+    return side.get(out, count(n_rows * net.value_cols()));
+  }
+
+  // What the sequence's rows give in steps of 16 at most, and the state behind them in the end.
+  struct Text {
+    std::vector<float> out, state, updates;
+  };
+  Text narrow_text(const NetShape& shape, int32_t sequence, int n_rows, uint64_t seed) {
+    const Layer layer = layer_on(*gpu, shape);
+    const DeltaNetView& net = layer.net;
+    std::vector<int32_t> from(kSequences, -1), to(kSequences, sequence), before(kSequences, 0);
+    Text text;
+    int32_t& n_done = before[count(sequence)];
+    while (n_done < n_rows) {
+      const int n = std::min(n_rows - n_done, 16);
+      const std::vector<float> out =
+          run_rows(*gpu, *gpu_ops, layer, std::vector<int32_t>(count(n), sequence), 0, from, to,
+                   seed, before);
+      text.out.insert(text.out.end(), out.begin(), out.end());
+      n_done += n;
+      from = to;
+      to[count(sequence)] = (to[count(sequence)] + kSequences) % kStates;
+    }
+    text.state = part(states_of(*gpu, layer), from[count(sequence)] * net.state_values(),
+                      net.state_values());
+    const int64_t n_updates = kPlaces * net.update_values();
+    text.updates = part(updates_of(*gpu, layer), sequence * n_updates, n_updates);
+    return text;
+  }
+  static std::vector<float> part(const std::vector<float>& of, int64_t first, int64_t n) {
+    const auto at = of.begin() + static_cast<std::ptrdiff_t>(first);
+    return {at, at + static_cast<std::ptrdiff_t>(n)};
+  }
+
+  // Not-a-numbers too.
+  static void expect_same(const std::vector<float>& a, const std::vector<float>& b,
+                          const std::string& what) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(std::memcmp(&a[i], &b[i], sizeof(float)), 0)
+          << what << ", " << i << ": " << a[i] << ", not " << b[i];
+    }
   }
 
   // Sums of up to 128 products in another order; errors of earlier rows stay in S and fade.
@@ -107,6 +175,7 @@ TEST_F(DeltaNetTest, IsNearTheCpus) {
       const std::string what = cat("heads of ", shape.head_dim, ", ", sequences.size(), " rows");
       expect_near(want.out, got.out, what);
       expect_near(want.states, got.states, what + ", states");
+      expect_near(want.updates, got.updates, what + ", updates");
       for (const int32_t s : sequences) {
         from[count(s)] = to[count(s)];
         to[count(s)] = (from[count(s)] + kSequences) % kStates;
@@ -147,6 +216,72 @@ TEST_F(DeltaNetTest, BitsDoNotDependOnWhatIsComputedTogether) {
                           together.states.data() + count(s) * n_state, n_state * sizeof(float)),
               0);
   }
+}
+
+// A wide step's rows are made, taken through the state and finished by kernels of their own.
+TEST_F(DeltaNetTest, WideStepsHaveTheBitsOfNarrowOnes) {
+  struct Share {
+    int32_t sequence;
+    int n_rows;
+  };
+  struct Case {
+    std::vector<Share> shares;
+    int n_padding;
+  };
+  const Case cases[] = {{{{0, 17}}, 0},
+                        {{{5, 100}}, 3},
+                        {{{2, 600}}, 0},
+                        {{{9, 16}, {3, 1}, {0, 40}, {15, 2}, {7, 33}}, 20}};
+  for (const NetShape& shape : kShapes) {
+    for (const Case& c : cases) {
+      const Layer layer = layer_on(*gpu, shape);
+      const DeltaNetView& net = layer.net;
+      std::vector<int32_t> sequences, from(kSequences, -1), to(kSequences);
+      std::iota(to.begin(), to.end(), 0);
+      for (const Share& share : c.shares) {
+        sequences.insert(sequences.end(), count(share.n_rows), share.sequence);
+      }
+      const Result wide = run(*gpu, *gpu_ops, layer, sequences, c.n_padding, from, to, 50);
+      int64_t first = 0;
+      for (const auto& [sequence, n_rows] : c.shares) {
+        const std::string what =
+            cat("heads of ", shape.head_dim, ", ", n_rows, " of ", sequences.size(), " rows");
+        const Text narrow = narrow_text(shape, sequence, n_rows, 50);
+        const int64_t n_out = n_rows * net.value_cols(), n_state = net.state_values();
+        expect_same(part(wide.out, first, n_out), narrow.out, what);
+        expect_same(part(wide.states, sequence * n_state, n_state), narrow.state, what + ", state");
+        const int64_t n_updates = kPlaces * net.update_values();
+        const std::vector<float> updates = part(wide.updates, sequence * n_updates, n_updates);
+        expect_same(
+            updates,
+            n_rows <= kMostLogged ? narrow.updates : std::vector<float>(updates.size(), NAN),
+            what + ", updates");
+        first += n_out;
+      }
+      const int64_t n_padding = c.n_padding * net.value_cols();
+      expect_same(part(wide.out, first, n_padding), std::vector<float>(count(n_padding)),
+                  "padding");
+    }
+  }
+}
+
+// The state and the convolution's inputs that the first step leaves are those that the second
+// reads.
+TEST_F(DeltaNetTest, WideStepsGoOnFromEachOther) {
+  const NetShape& shape = kShapes[0];
+  const Layer layer = layer_on(*gpu, shape);
+  const DeltaNetView& net = layer.net;
+  std::vector<int32_t> none(kSequences, -1), first(kSequences, 4), second(kSequences, 20);
+  std::vector<int32_t> before(kSequences, 0);
+  const Result one = run(*gpu, *gpu_ops, layer, std::vector<int32_t>(70, 4), 0, none, first, 50);
+  before[4] = 70;
+  const Result two =
+      run(*gpu, *gpu_ops, layer, std::vector<int32_t>(51, 4), 2, first, second, 50, before);
+  const Text narrow = narrow_text(shape, 4, 121, 50);
+  const int64_t n_one = 70 * net.value_cols(), n_two = 51 * net.value_cols();
+  expect_same(one.out, part(narrow.out, 0, n_one), "the first 70 rows");
+  expect_same(part(two.out, 0, n_two), part(narrow.out, n_one, n_two), "51 more rows");
+  expect_same(part(two.states, 20 * net.state_values(), net.state_values()), narrow.state, "state");
 }
 
 struct GateCase {

@@ -14,6 +14,7 @@
 #include "backend/cuda/project.h"
 #include "backend/cuda/quantize_rows.h"
 #include "backend/cuda/step_rows.h"
+#include "backend/cuda/wide_delta.h"
 
 namespace sluice::backend::cuda {
 namespace {
@@ -235,7 +236,12 @@ void CudaOps::delta_net(ConstRowsView in, const DeltaNetView& net, const StepVie
     p.out = out.data;
     const bool has_blocks = net.head_dim % 32 == 0;
     if (has_blocks) p.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
-    cuda::delta_net(p, how_);
+    if (in.n_rows > kMaxRows && net.n_taps <= kWideDeltaTaps) {
+      const int64_t n_cols = wide_delta_cols(net.n_key_heads, net.n_value_heads, net.head_dim);
+      wide_delta_net({p, scratch_.get<float>(Use::outside, in.n_rows * n_cols)}, how_);
+    } else {
+      cuda::delta_net(p, how_);
+    }
     if (has_blocks) attended_ = {out.data, p.out_int8};
   });
 }

@@ -24,7 +24,7 @@ class CudaScratch {
     scores,
     expert_input,
     hidden,
-    outside,
+    outside,  // rows of experts; before them, what a wide step's recurrence makes of its rows
     groups,
     picks,      // parts of rows
     queries,    // normalised and turned

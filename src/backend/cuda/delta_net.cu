@@ -20,7 +20,7 @@ namespace {
 __device__ __forceinline__ void write_padding(const DeltaNetStep& p, int head, int n_live) {
 #pragma unroll 1
   for (int row = n_live + warp_index(); row < p.n_rows; row += kDeltaWarps) {
-    DeltaHead::write(p, row, head, {float4{0, 0, 0, 0}});
+    write_delta_row(p, row, head, {float4{0, 0, 0, 0}});
   }
 }
 

@@ -1,6 +1,6 @@
 // A gated DeltaNet on the device (Ops::delta_net): convolution, delta rule and gated norm of all
-// rows of a step, in one launch. Pointers are device memory; nothing here synchronises or
-// allocates.
+// rows of a step, in one launch; steps of many rows have three (wide_delta.h). Pointers are device
+// memory; nothing here synchronises or allocates.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

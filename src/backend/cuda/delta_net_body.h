@@ -1,4 +1,5 @@
 // What a warp does of a gated DeltaNet, in a kernel as in g++ (lanes.h); part of delta_net.cu.
+// Steps of many rows have another (wide_delta_body.h), with the same formulas and the same bits.
 //
 // A block has a value head of a sequence, with the whole of its S in registers: a warp has eight
 // columns (value dimensions), a lane four numbers of each. It goes through the sequence's rows in
@@ -8,13 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/cuda/contract.h"
-#include "backend/cuda/delta_net.h"
-#include "backend/cuda/segment.h"
-
-#if !defined(__CUDACC__)
-#include <cmath>
-#endif
+#include "backend/cuda/delta_net_formulas.h"
 
 namespace sluice::backend::cuda {
 
@@ -32,43 +27,6 @@ struct DeltaTile {
   float entered[kDeltaTile][kDeltaDims];
   float decay[kDeltaTile], beta[kDeltaTile];
 };
-
-// The rows of a sequence in this step: first .. first + n - 1.
-struct DeltaRows {
-  int first, n;
-};
-
-// By a warp.
-SLUICE_LANE_FN DeltaRows find_rows(const DeltaNetStep& p, int n_live, int sequence) {
-  PerLane<int> counts;
-  PerLane<uint32_t> last;  // 1 + its number; 0: there is none
-  EACH_LANE(lane) {
-    counts[lane] = 0, last[lane] = 0;
-    SLUICE_UNROLL_4 for (int r = lane; r < n_live; r += kWarp) {
-      if (word_past_l1(p.sequences + r) == sequence) {
-        ++counts[lane];
-        last[lane] = static_cast<uint32_t>(r + 1);
-      }
-    }
-  }
-  counts = sum_of_lanes(counts);
-  last = most_of_lanes(last);
-  const int n = from_lane(counts, 0);
-  return {static_cast<int>(from_lane(last, 0)) - n, n};
-}
-
-SLUICE_LANE_FN float softplus(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
-
-SLUICE_LANE_FN int64_t conv_cols_of(const DeltaNetStep& p) {
-  return static_cast<int64_t>(2 * p.n_key_heads + p.n_value_heads) * p.head_dim;
-}
-SLUICE_LANE_FN int key_head_of(const DeltaNetStep& p, int head) {
-  return p.by_remainder ? head % p.n_key_heads : head / (p.n_value_heads / p.n_key_heads);
-}
-// The first of those that read the same key head.
-SLUICE_LANE_FN bool is_first_of_key_head(const DeltaNetStep& p, int head) {
-  return p.by_remainder ? head < p.n_key_heads : head % (p.n_value_heads / p.n_key_heads) == 0;
-}
 
 // What a token did to the layer's state, as DeltaNetView has it. Its parts may stand anywhere.
 class DeltaUpdate {
@@ -122,17 +80,16 @@ class DeltaHead {
     PerLane<float4> x;
     EACH_LANE(lane) { x[lane] = convolved(p, column, t, lane); }
     if (item < 2) {
-      const PerLane<float> squares = segment_squares(x);
-      EACH_LANE(lane) {
-        const float length = item == 0 ? div_rn(1.0f, sqrt_rn(to_float(p.head_dim))) : 1.0f;
-        x[lane] = scaled(x[lane], div_rn(length, sqrt_rn(add_rn(squares[lane], p.eps))));
-      }
+      set_length(p, item, x);
     } else {
       EACH_LANE(lane) {
-        if (lane == 0) make_gates(p, t, at, tile);
+        if (lane == 0) {
+          const DeltaGates gates = delta_gates(p, head_, rows_.first + t);
+          tile.decay[at] = gates.decay, tile.beta[at] = gates.beta;
+        }
       }
     }
-    if (logs_) log_made(p, item, column, t, at, tile, x);
+    if (logs_) log_made(p, item, t, tile.decay + at, x);
     float* const out = item == 0 ? tile.q[at] : item == 1 ? tile.k[at] : tile.v[at];
     EACH_LANE(lane) {
       out[4 * lane] = x[lane].x, out[4 * lane + 1] = x[lane].y;
@@ -149,7 +106,7 @@ class DeltaHead {
       EACH_LANE(lane) {
         if (4 * lane < p.head_dim) {
           const float4 x = input(p, column, rows_.n - 1, p.n_taps - 2 - i, lane);
-          store(after_ + i * conv_cols(p) + column + 4 * lane, x);
+          store_four(after_ + i * conv_cols_of(p) + column + 4 * lane, x);
         }
       }
     }
@@ -159,50 +116,16 @@ class DeltaHead {
   SLUICE_LANE_FN void finish(const DeltaNetStep& p, int t, int at, const DeltaTile& tile) const {
     const float* const o = tile.o[at];
     if (logs_) {
-      float* const entered = update_of(p, t).entered(p, head_);
+      float* const entered = entered_of(p, t);
       EACH_LANE(lane) {
         SLUICE_UNROLL for (int i = 4 * lane; i < 4 * lane + 4; ++i) {
           if (i < p.head_dim) entered[i] = tile.entered[at][i];
         }
       }
     }
-    const int row = rows_.first + t, column = head_ * p.head_dim;
-    const float* const z = p.in + row * in_cols(p) + conv_cols(p) + column;
     PerLane<float4> v;
     EACH_LANE(lane) { v[lane] = {o[4 * lane], o[4 * lane + 1], o[4 * lane + 2], o[4 * lane + 3]}; }
-    const PerLane<float> squares = segment_squares(v);
-    EACH_LANE(lane) {
-      const float mean = div_rn(squares[lane], to_float(p.head_dim));
-      const float scale = div_rn(1.0f, sqrt_rn(add_rn(mean, p.eps)));
-      if (4 * lane < p.head_dim) {
-        const float4 g = load_past_l1(z + 4 * lane);
-        v[lane] = normalized(v[lane], scale, load_constant(p.norm + 4 * lane));
-        v[lane] = {mul_rn(v[lane].x, silu(g.x)), mul_rn(v[lane].y, silu(g.y)),
-                   mul_rn(v[lane].z, silu(g.z)), mul_rn(v[lane].w, silu(g.w))};
-      }
-    }
-    write(p, row, head_, v);
-  }
-
-  // Four values of a lane, to f32 and int8.
-  static SLUICE_LANE_FN void write(const DeltaNetStep& p, int row, int head,
-                                   const PerLane<float4>& v) {
-    const int column = head * p.head_dim;
-    EACH_LANE(lane) {
-      if (4 * lane < p.head_dim) {
-        store(p.out + static_cast<int64_t>(row) * p.n_value_heads * p.head_dim + column + 4 * lane,
-              v[lane]);
-      }
-    }
-    if (!p.out_int8) return;
-    PerLane<Int8Place> places;
-    EACH_LANE(lane) {
-      const int at = column + 4 * lane;
-      const int64_t block = static_cast<int64_t>(row) * p.out_int8.n_chunks * 8 + at / 32;
-      places[lane] = {p.out_int8.q + 32 * block + at % 32, p.out_int8.d + block,
-                      p.out_int8.y + block, 4 * lane < p.head_dim};
-    }
-    quantize_segment(v, places);
+    finish_delta_row(p, rows_.first + t, head_, v);
   }
 
   // Where column j of S stands, before the step (null: zeros) and after it.
@@ -213,37 +136,41 @@ class DeltaHead {
     return after_ + column_at(p, j);
   }
 
-  static SLUICE_LANE_FN void store(float* to, const float4& v) {
-#if defined(__CUDACC__)
-    *reinterpret_cast<float4*>(to) = v;
-#else
-    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
-#endif
-  }
-
- private:
-  static SLUICE_LANE_FN int64_t conv_cols(const DeltaNetStep& p) { return conv_cols_of(p); }
-  SLUICE_LANE_FN DeltaUpdate update_of(const DeltaNetStep& p, int t) const {
-    return {p, sequence_, word_past_l1(p.positions + rows_.first + t)};
+  // Each row leaves its update.
+  SLUICE_LANE_FN bool logs() const { return logs_; }
+  SLUICE_LANE_FN float* entered_of(const DeltaNetStep& p, int t) const {
+    return update_of(p, t).entered(p, head_);
   }
   // The convolution's input, k and the decay: what is of q and k by the first that share it.
-  SLUICE_LANE_FN void log_made(const DeltaNetStep& p, int item, int column, int t, int at,
-                               const DeltaTile& tile, const PerLane<float4>& made) const {
+  SLUICE_LANE_FN void log_made(const DeltaNetStep& p, int item, int t, const float* decay,
+                               const PerLane<float4>& made) const {
     if (item < 2 && !is_first_) return;
     const DeltaUpdate update = update_of(p, t);
+    const int column = column_of(p, item);
     EACH_LANE(lane) {
       if (4 * lane < p.head_dim) {
         DeltaUpdate::write(update.inputs() + column + 4 * lane, input(p, column, t, 0, lane));
         if (item == 1) DeltaUpdate::write(update.k(p, head_) + 4 * lane, made[lane]);
       }
-      if (item == 2 && lane == 0) *update.decay(p, head_) = tile.decay[at];
+      if (item == 2 && lane == 0) *update.decay(p, head_) = *decay;
     }
   }
-  static SLUICE_LANE_FN int64_t in_cols(const DeltaNetStep& p) {
-    return conv_cols(p) + static_cast<int64_t>(p.n_value_heads) * (p.head_dim + 2);
+
+  // Four inputs of the convolution, `back` rows before row t of the sequence.
+  SLUICE_LANE_FN float4 input(const DeltaNetStep& p, int column, int t, int back, int lane) const {
+    if (t >= back) {
+      return load_past_l1(p.in + (rows_.first + t - back) * in_cols_of(p) + column + 4 * lane);
+    }
+    if (!before_) return {0, 0, 0, 0};
+    return load_past_l1(before_ + (p.n_taps - 1 + t - back) * conv_cols_of(p) + column + 4 * lane);
+  }
+
+ private:
+  SLUICE_LANE_FN DeltaUpdate update_of(const DeltaNetStep& p, int t) const {
+    return {p, sequence_, word_past_l1(p.positions + rows_.first + t)};
   }
   SLUICE_LANE_FN int64_t column_at(const DeltaNetStep& p, int j) const {
-    return (p.n_taps - 1) * conv_cols(p) +
+    return (p.n_taps - 1) * conv_cols_of(p) +
            (static_cast<int64_t>(head_) * p.head_dim + j) * p.head_dim;
   }
   SLUICE_LANE_FN int column_of(const DeltaNetStep& p, int item) const {
@@ -253,44 +180,14 @@ class DeltaHead {
     return head * p.head_dim;
   }
 
-  // Four inputs of the convolution, `back` rows before row t of the sequence.
-  SLUICE_LANE_FN float4 input(const DeltaNetStep& p, int column, int t, int back, int lane) const {
-    if (t >= back) {
-      return load_past_l1(p.in + (rows_.first + t - back) * in_cols(p) + column + 4 * lane);
-    }
-    if (!before_) return {0, 0, 0, 0};
-    return load_past_l1(before_ + (p.n_taps - 1 + t - back) * conv_cols(p) + column + 4 * lane);
-  }
-
   SLUICE_LANE_FN float4 convolved(const DeltaNetStep& p, int column, int t, int lane) const {
     float4 sum{0, 0, 0, 0};
     if (4 * lane >= p.head_dim) return sum;
-    const float* const taps = p.conv + static_cast<int64_t>(column + 4 * lane) * p.n_taps;
     SLUICE_UNROLL_4 for (int tap = 0; tap < p.n_taps; ++tap) {
-      const float4 x = input(p, column, t, p.n_taps - 1 - tap, lane);
-      sum.x = fma_rn(word_constant(taps + tap), x.x, sum.x);
-      sum.y = fma_rn(word_constant(taps + p.n_taps + tap), x.y, sum.y);
-      sum.z = fma_rn(word_constant(taps + 2 * p.n_taps + tap), x.z, sum.z);
-      sum.w = fma_rn(word_constant(taps + 3 * p.n_taps + tap), x.w, sum.w);
+      add_tap(sum, tap_weights(p, column + 4 * lane, tap),
+              input(p, column, t, p.n_taps - 1 - tap, lane));
     }
-    return {silu(sum.x), silu(sum.y), silu(sum.z), silu(sum.w)};
-  }
-
-  SLUICE_LANE_FN void make_gates(const DeltaNetStep& p, int t, int at, DeltaTile& tile) const {
-    const int n_sharing = p.n_value_heads / p.n_key_heads;
-    const int b =
-        p.gates_by_key_head ? head_ / n_sharing * 2 * n_sharing + head_ % n_sharing : head_;
-    const int a = b + (p.gates_by_key_head ? n_sharing : p.n_value_heads);
-    const float* const gates = p.in + (rows_.first + t) * in_cols(p) + conv_cols(p) +
-                               static_cast<int64_t>(p.n_value_heads) * p.head_dim;
-    const float rate =
-        softplus(add_rn(word_past_l1(gates + a), word_constant(p.time_bias + head_)));
-    tile.decay[at] = contract_exp(mul_rn(word_constant(p.decay + head_), rate));
-    tile.beta[at] = sigmoid(word_past_l1(gates + b));
-  }
-
-  static SLUICE_LANE_FN float4 scaled(float4 v, float by) {
-    return {mul_rn(v.x, by), mul_rn(v.y, by), mul_rn(v.z, by), mul_rn(v.w, by)};
+    return convolved_of(sum);
   }
 
   int head_, key_head_, sequence_;
@@ -346,7 +243,7 @@ class DeltaColumns {
       if (first_ + c >= p.head_dim) continue;
       float* const to = columns + (first_ + c) * p.head_dim;
       EACH_LANE(lane) {
-        if (4 * lane < p.head_dim) DeltaHead::store(to + 4 * lane, s_[c][lane]);
+        if (4 * lane < p.head_dim) store_four(to + 4 * lane, s_[c][lane]);
       }
     }
   }
@@ -361,17 +258,16 @@ class DeltaColumns {
     const float decay = tile.decay[at], beta = tile.beta[at];
     PerLane<float> sums[kDeltaColumns];
     SLUICE_UNROLL for (int c = 0; c < kDeltaColumns; ++c) {
-      EACH_LANE(lane) { sums[c][lane] = dot(s_[c][lane], k[lane]); }
+      EACH_LANE(lane) { sums[c][lane] = delta_dot(s_[c][lane], k[lane]); }
     }
     PerLane<float> enters = sum_of_eight(sums);
     EACH_LANE(lane) {
-      const float v = tile.v[at][first_ + lane / 4];
-      enters[lane] = mul_rn(beta, fma_rn(-decay, enters[lane], v));
+      enters[lane] = delta_enters(decay, beta, tile.v[at][first_ + lane / 4], enters[lane]);
     }
     SLUICE_UNROLL for (int c = 0; c < kDeltaColumns; ++c) {
       EACH_LANE(lane) {
         update(s_[c][lane], from_lane(enters, 4 * c), k[lane], decay);
-        sums[c][lane] = dot(s_[c][lane], q[lane]);
+        sums[c][lane] = delta_dot(s_[c][lane], q[lane]);
       }
     }
     const PerLane<float> o = sum_of_eight(sums);
@@ -400,15 +296,9 @@ class DeltaColumns {
 
  private:
   static SLUICE_LANE_FN void update(float4& s, float e, const float4& k, float decay) {
-    s.x = fma_rn(e, k.x, mul_rn(decay, s.x));
-    s.y = fma_rn(e, k.y, mul_rn(decay, s.y));
-    s.z = fma_rn(e, k.z, mul_rn(decay, s.z));
-    s.w = fma_rn(e, k.w, mul_rn(decay, s.w));
+    s = delta_entered(delta_decayed(s, decay), e, k);
   }
   static SLUICE_LANE_FN float4 four(const float* p) { return {p[0], p[1], p[2], p[3]}; }
-  static SLUICE_LANE_FN float dot(const float4& a, const float4& b) {
-    return fma_rn(a.w, b.w, fma_rn(a.z, b.z, fma_rn(a.y, b.y, mul_rn(a.x, b.x))));
-  }
 
   int first_ = 0;
   PerLane<float4> s_[kDeltaColumns];
@@ -447,8 +337,7 @@ SLUICE_LANE_FN void replay_inputs(const DeltaReplay& way, int head, int item) {
     float* const to = p.states + way.to * p.state_stride + i * conv_cols_of(p) + column;
     EACH_LANE(lane) {
       if (4 * lane < p.head_dim) {
-        DeltaHead::store(to + 4 * lane,
-                         from ? DeltaUpdate::read(from + 4 * lane) : float4{0, 0, 0, 0});
+        store_four(to + 4 * lane, from ? DeltaUpdate::read(from + 4 * lane) : float4{0, 0, 0, 0});
       }
     }
   }

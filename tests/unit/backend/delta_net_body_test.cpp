@@ -1,6 +1,7 @@
 // A gated DeltaNet as the kernel computes it (backend/cuda/delta_net_body.h), compiled by g++ with
 // a warp as 32 loops and a block's warps one after another: as the CPU computes it, but for the
-// order of sums, over several steps, with rows of several sequences.
+// order of sums, over several steps, with rows of several sequences. And as its form for many rows
+// does (wide_delta_body.h), to the bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/delta_net_body.h"
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "backend/cpu/delta_net.h"
+#include "backend/cuda/wide_delta_body.h"
 #include "base/random.h"
 #include "quant/activation.h"
 
@@ -28,7 +30,7 @@ void run_delta_net(const DeltaNetStep& p) {
     const DeltaRows rows = find_rows(p, n_live, sequence);
     for (int head = 0; head < p.n_value_heads; ++head) {
       if (sequence == 0) {
-        for (int r = n_live; r < p.n_rows; ++r) DeltaHead::write(p, r, head, {});
+        for (int r = n_live; r < p.n_rows; ++r) write_delta_row(p, r, head, {});
       }
       if (rows.n == 0) continue;
       const DeltaHead own(p, head, sequence, rows);
@@ -47,6 +49,75 @@ void run_delta_net(const DeltaNetStep& p) {
       for (const DeltaColumns& some : columns) some.store(p, own);
       for (int item = 0; item < 3; ++item) own.keep_inputs(p, item);
     }
+  }
+}
+
+// As delta_columns_kernel, of one block.
+template <bool logs>
+void run_columns(const WideDelta& w, const DeltaHead& own, const DeltaRows& rows, int head,
+                 int part) {
+  const auto copy = [](float* to, const float* from) { std::memcpy(to, from, 16); };
+  const auto tiles = std::make_unique<std::array<WideDeltaTile, 2>>();
+  std::vector<WideDeltaColumns> columns(kWideDeltaWarps);
+  for (int warp = 0; warp < kWideDeltaWarps; ++warp) {
+    WideDeltaColumns& some = columns[static_cast<size_t>(warp)];
+    some.load(w.of, own.column_before(w.of, 0), part * kPartColumns + warp * kDeltaColumns);
+    some.open(w.of, rows.first, head);
+  }
+  for (int first = 0; first < rows.n; first += kWideDeltaTile) {
+    WideDeltaTile& tile = (*tiles)[static_cast<size_t>(first / kWideDeltaTile % 2)];
+    const int n = std::min(kWideDeltaTile, rows.n - first);
+    for (int warp = 0; warp < kWideDeltaWarps; ++warp) {
+      fetch_delta_rows(w, head, part, rows.first + first, n, warp, tile, copy);
+    }
+    for (WideDeltaColumns& some : columns) some.take_rows<logs>(w.of, own, tile, first, n);
+  }
+  for (WideDeltaColumns& some : columns) {
+    some.finish(w.of, rows.n);
+    some.store(w.of, own.column_after(w.of, 0));
+  }
+  if (part != 0) return;
+  for (int item = 0; item < 3; ++item) own.keep_inputs(w.of, item);
+  if (!logs) return;
+  for (int warp = 0; warp < kWideDeltaWarps; ++warp) log_delta_rows(w, own, head, rows, warp);
+}
+
+// As wide_delta_net, a block after the other.
+void run_wide_delta(const DeltaNetStep& p) {
+  std::vector<float> made(
+      static_cast<size_t>(p.n_rows * wide_delta_cols(p.n_key_heads, p.n_value_heads, p.head_dim)),
+      NAN);
+  const WideDelta w{p, made.data()};
+  const int n_live = *p.n_live;
+  for (int first = 0; first < n_live; first += kMadeRows) {
+    for (int number = 0; number < 2 * p.n_key_heads + p.n_value_heads; ++number) {
+      make_delta_rows(w, number, first, std::min(kMadeRows, n_live - first));
+    }
+  }
+  for (int sequence = 0; sequence < p.n_sequences; ++sequence) {
+    const DeltaRows rows = find_rows<16>(p, n_live, sequence);
+    for (int head = 0; rows.n > 0 && head < p.n_value_heads; ++head) {
+      const DeltaHead own(p, head, sequence, rows);
+      for (int part = 0; part * kPartColumns < p.head_dim; ++part) {
+        own.logs() ? run_columns<true>(w, own, rows, head, part)
+                   : run_columns<false>(w, own, rows, head, part);
+      }
+    }
+  }
+  for (int row = 0; row < p.n_rows; ++row) {
+    for (int head = 0; head < p.n_value_heads; ++head) {
+      finish_wide_delta(p, row, head, row < n_live);
+    }
+  }
+}
+
+// Not-a-numbers too: what nobody wrote.
+template <typename T>
+void expect_same(const std::vector<T>& a, const std::vector<T>& b, const char* what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(std::memcmp(&a[i], &b[i], sizeof(T)), 0)
+        << what << " " << i << ": " << +a[i] << ", " << +b[i];
   }
 }
 
@@ -113,7 +184,7 @@ class DeltaLayer {
                              {cpu.data(), n_rows, net_.value_cols()});
     DeltaNetStep p = parameters(in, padded, n_live, got);
     p.positions = positions.data();
-    run_delta_net(p);
+    run_both(p, got);
     expect_near(cpu, got, "out");
     expect_near(by_cpu_, by_kernel_, "states");
     expect_near(cpu_log_, kernel_log_, "updates");
@@ -158,6 +229,32 @@ class DeltaLayer {
       if (std::isnan(a[i]) && std::isnan(b[i])) continue;
       ASSERT_NEAR(a[i], b[i], 2e-5f * std::max(1.0f, std::abs(a[i]))) << what << " " << i;
     }
+  }
+
+  // All that a step writes.
+  struct Written {
+    std::vector<float> out, states, log, d, y;
+    std::vector<int8_t> q;
+  };
+  // The step in its form for many rows, then in that for few.
+  void run_both(const DeltaNetStep& p, std::vector<float>& out) {
+    const Written before{out, by_kernel_, kernel_log_, d_, y_, q_};
+    run_wide_delta(p);
+    const Written wide{out, by_kernel_, kernel_log_, d_, y_, q_};
+    // Where they are: the step points to them.
+    std::ranges::copy(before.out, out.begin());
+    std::ranges::copy(before.states, by_kernel_.begin());
+    std::ranges::copy(before.log, kernel_log_.begin());
+    std::ranges::copy(before.d, d_.begin());
+    std::ranges::copy(before.y, y_.begin());
+    std::ranges::copy(before.q, q_.begin());
+    run_delta_net(p);
+    expect_same(wide.out, out, "out");
+    expect_same(wide.states, by_kernel_, "states");
+    expect_same(wide.log, kernel_log_, "updates");
+    expect_same(wide.d, d_, "d");
+    expect_same(wide.y, y_, "y");
+    expect_same(wide.q, q_, "q");
   }
 
   // Out of the state before the step and what its rows left, the state behind it, to the bit.
@@ -215,6 +312,7 @@ INSTANTIATE_TEST_SUITE_P(
                     NetCase{4, 2, 6, 128, KeyHeads::by_neighbours, GateColumns::by_key_head},
                     NetCase{4, 3, 3, 64, KeyHeads::by_remainder, GateColumns::apart},
                     NetCase{2, 1, 5, 8, KeyHeads::by_neighbours, GateColumns::by_key_head},
+                    NetCase{1, 2, 4, 24, KeyHeads::by_remainder, GateColumns::by_key_head},
                     NetCase{3, 2, 2, 104, KeyHeads::by_remainder, GateColumns::apart}));
 
 // A prompt longer than a tile, single rows, several sequences at once, and padding.
@@ -227,6 +325,10 @@ TEST_P(DeltaNetBody, IsAsOnTheCpu) {
   layer.step({1, 1, 1, 0, 0}, 3, 14);
   layer.step({2}, 15, 15);
   layer.step(std::vector<int32_t>(16, 0), 0, 16);
+  std::vector<int32_t> three(19, 2);
+  three.resize(20, 0);
+  three.resize(55, 1);
+  layer.step(three, 9, 17);
 }
 
 }  // namespace
