@@ -13,8 +13,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/wide_route.h"
 
-#include <algorithm>
-
 #include "backend/cuda/choose.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/router_products.h"
@@ -30,7 +28,7 @@ constexpr int kRows = 4, kExperts = 8, kHalves = 2;
 constexpr int kSums = kRows * kExperts;
 static_assert(kSums == kWarp);
 constexpr int kScoreThreads = kHalves * kWarps * kWarp;
-constexpr int kMostBatches = 16;  // of four rows, to a block
+constexpr int kMostBatches = 17;  // of four rows, to a block
 constexpr int kKept = 2;          // segments of a warp whose weights stay in registers
 
 __global__ void __launch_bounds__(kNormThreads)
@@ -157,6 +155,18 @@ __global__ void __launch_bounds__(kRouteThreads)
   choose_of_row(p, own, r);
 }
 
+// Batches of a block, of which an SM has one: so that all SMs are done at about the same time, in
+// few rounds. To read a block's weights is like two batches more.
+int batches_of_block(int n_rows, int n_groups, int n_sms) {
+  int best = 1, least = 0;
+  for (int n = 1; n <= kMostBatches; ++n) {
+    const int n_blocks = n_groups * ((n_rows + kRows * n - 1) / (kRows * n));
+    const int cost = (n_blocks + n_sms - 1) / n_sms * (n + 2);
+    if (least == 0 || cost < least) best = n, least = cost;
+  }
+  return best;
+}
+
 }  // namespace
 
 void wide_route(const WideRoute& w, const Launch& how) {
@@ -169,11 +179,9 @@ void wide_route(const WideRoute& w, const Launch& how) {
   const auto blocks = [](int n, int per) { return static_cast<unsigned>((n + per - 1) / per); };
   launch(wide_norm_kernel, dim3(blocks(p.n_rows, 1)), kNormThreads, 0, how, w);
 
-  // No more than two blocks for each SM, one after the other, if that is enough.
   ScoreArgs args{w, p.n_experts + (p.shared_gate ? 1 : 0), 0};
   const unsigned n_groups = blocks(args.n_outs, kHalves * kExperts);
-  const int n_items = static_cast<int>(blocks(p.n_rows, kRows) * n_groups);
-  args.n_batches = std::min(static_cast<int>(blocks(n_items, 2 * how.n_sms)), kMostBatches);
+  args.n_batches = batches_of_block(p.n_rows, static_cast<int>(n_groups), how.n_sms);
   const dim3 grid(n_groups, blocks(p.n_rows, kRows * args.n_batches));
   const bool fits = wide_route_cols(p.d_model) <= kSegment * kWarps * kKept;
   launch(fits ? wide_score_kernel<true> : wide_score_kernel<false>, grid, kScoreThreads, 0, how,
