@@ -14,6 +14,21 @@ StepRows::StepRows(int n_sequences, int n_ctx, const backend::RopeView& rope)
       texts_(static_cast<size_t>(n_sequences)),
       before_(static_cast<size_t>(n_sequences), 0) {
   for (auto& text : texts_) text.reserve(static_cast<size_t>(n_ctx));  // no step allocates
+  known_angles_.reserve(2 * rope.frequencies.size() * static_cast<size_t>(n_ctx));
+}
+
+void StepRows::append_angles(int32_t position) {
+  const size_t n_rot = 2 * rope_.frequencies.size(),
+               end = n_rot * static_cast<size_t>(position + 1);
+  if (n_rot == 0) return;
+  while (known_angles_.size() < end) {
+    const size_t first = known_angles_.size();
+    known_angles_.resize(first + n_rot);
+    backend::cpu::rope_angles(rope_, static_cast<int32_t>(first / n_rot),
+                              std::span(known_angles_).last(n_rot));
+  }
+  angles_.insert(angles_.end(), known_angles_.begin() + static_cast<std::ptrdiff_t>(end - n_rot),
+                 known_angles_.begin() + static_cast<std::ptrdiff_t>(end));
 }
 
 void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> caches) {
@@ -44,11 +59,8 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
   }
   n_live_ = static_cast<int32_t>(tokens_.size());
   n_logits_ = static_cast<int32_t>(logit_rows_.size());
-  const size_t n_rot = 2 * rope_.frequencies.size();
-  angles_.resize(tokens_.size() * n_rot);
-  for (size_t r = 0; r < tokens_.size(); ++r) {
-    backend::cpu::rope_angles(rope_, positions_[r], std::span(angles_).subspan(r * n_rot, n_rot));
-  }
+  angles_.clear();
+  for (const int32_t position : positions_) append_angles(position);
   writes_.clear();
   for (size_t s = 0; s < texts_.size(); ++s) {
     const auto length = static_cast<int>(texts_[s].size());

@@ -74,6 +74,8 @@ class StepRows {
   void fork(SequenceId from, SequenceId to, int n_tokens, std::span<KvCache* const> caches);
 
  private:
+  void append_angles(int32_t position);
+
   backend::RopeView rope_;
   std::vector<std::vector<TokenId>> texts_;  // by sequence
   std::vector<int> before_;                  // how long they were before the last append
@@ -82,6 +84,8 @@ class StepRows {
   std::vector<int32_t> sequences_;
   int32_t n_live_ = 0;
   std::vector<float> angles_;
+  // By position, up to the highest that there was: 2,048 rows' cosines and sines took 3.3 ms.
+  std::vector<float> known_angles_;
   std::vector<int32_t> logit_rows_;
   int32_t n_logits_ = 0;
   int32_t n_best_ = 0;                        // the most of any row
