@@ -47,14 +47,6 @@ std::string obstacle_of(const model::Model& model) {
   return {};
 }
 
-// What of a model has not run on a card yet, in words, or empty: it is there for who asks for it.
-std::string untried_of(const model::Model& model) {
-  const bool recurs = std::ranges::any_of(
-      model.layers(), [](const model::Layer& layer) { return bool{layer.delta_net}; });
-  if (recurs) return "recurrent layers";
-  return model.config().is_dense ? "dense models" : "";
-}
-
 bool is_wide(const backend::ExpertsView& e) {
   const bool is_shared_alike = !e.shared_gate || (!quant::is_float(e.shared_gate.type) &&
                                                   !quant::is_float(e.shared_down.type) &&
@@ -123,9 +115,7 @@ DeviceChoice choose_device(const PlanRequest& request, const model::Model* model
     const model::Model bound = model ? *model : model::Model(request.file);
     require_gpu_can(bound);
     if (wish.kind == DeviceKind::cuda) return {wish.kind, {}, true};
-    const std::string untried = untried_of(bound);
-    if (untried.empty()) return faster(request, gpu);
-    return on_cpu(cat(untried, " are untried on GPUs; --device cuda takes one all the same"), true);
+    return faster(request, gpu);
   } catch (const Error& e) {
     if (wish.kind == DeviceKind::cuda) throw;
     return on_cpu(e.what(), has_gpu);

@@ -71,26 +71,12 @@ TEST_F(DeviceChosen, ADeviceThatWasAskedForIsKept) {
   }
 }
 
-TEST_F(DeviceChosen, TheGpuForRecurrentLayersOnlyWhereItIsAskedFor) {
-  for (const char* architecture : model::test::kHybrids) {
-    const OpenModel hybrid(architecture, "Q8_0");
-    options.device.kind = DeviceKind::automatic;
-    const DeviceChoice choice = choose_for(hybrid);
-    EXPECT_EQ(choice.kind, DeviceKind::cpu);
-    expect_parts(choice.reason,
-                 {"the CPU computes", "recurrent layers are untried", "--device cuda"});
-    options.device.kind = DeviceKind::cuda;
-    EXPECT_EQ(choose_for(hybrid).kind, DeviceKind::cuda);
+TEST_F(DeviceChosen, TheGpuForRecurrentLayersAndDenseModelsToo) {
+  for (const char* architecture : {"qwen35moe", "qwen3next", "qwen3"}) {
+    const OpenModel model(architecture, "Q8_0");
+    const DeviceChoice choice = choose_for(model);
+    EXPECT_EQ(choice.kind, DeviceKind::cuda) << architecture << ": " << choice.reason;
   }
-}
-
-TEST_F(DeviceChosen, TheGpuForADenseModelOnlyWhereItIsAskedFor) {
-  const OpenModel dense("qwen3", "Q8_0");
-  const DeviceChoice choice = choose_for(dense);
-  EXPECT_EQ(choice.kind, DeviceKind::cpu);
-  expect_parts(choice.reason, {"the CPU computes", "dense models are untried", "--device cuda"});
-  options.device.kind = DeviceKind::cuda;
-  EXPECT_EQ(choose_for(dense).kind, DeviceKind::cuda);
 }
 
 TEST_F(DeviceChosen, WithoutAGpuTheCpuAndNoNews) {
