@@ -63,7 +63,7 @@ void require_other_files(const gguf::ModelFile& in, const std::string& out) {
 void take_words(QuantizeFlags& flags) {
   std::span<const std::string> rest = flags.words;
   const auto next = [&] {
-    const std::string word = rest.empty() ? "" : rest.front();
+    std::string word = rest.empty() ? "" : rest.front();
     if (!rest.empty()) rest = rest.subspan(1);
     return word;
   };

@@ -1,5 +1,5 @@
-// Lines typed by a person: editing and history on a terminal, plain lines from a pipe. The editor is
-// libedit: Debian 12 keeps no other one up but readline, whose licence (GPL) would become ours.
+// Lines typed by a person: editing and history on a terminal, plain lines from a pipe. The editor
+// is libedit: Debian 12 keeps no other one up but readline, whose licence (GPL) would become ours.
 // Pastes, searches that are given up and new sizes of the terminal are handled here, not there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
