@@ -334,10 +334,21 @@ TEST_F(CommandLines, OfShellsAreCompleted) {
     }
     // The shells themselves, where there are any.
     write_file(dir / shell, script);
+    std::filesystem::create_directories(dir / "zsh.d");
+    if (std::string(shell) == "zsh") write_file(dir / "zsh.d/_sluice", script);
     const std::string program = std::string("/usr/bin/") + shell;
     if (!std::filesystem::exists(program)) continue;
     const Outcome parsed = run_process({program, "-n", dir / shell});
     EXPECT_TRUE(parsed.exit_code == 0 && parsed.err.empty()) << shell << " " << parsed;
+  }
+  // The first Tab in zsh runs the file as the function's body.
+  if (std::filesystem::exists("/usr/bin/zsh")) {
+    const std::string run =
+        "autoload -Uz _sluice; CURRENT=2; words=(sluice insp); "
+        "_describe() { print described $1 ${#commands} }; _sluice";
+    const Outcome first =
+        run_process({"/usr/bin/zsh", "-f", "-c", "fpath=(" + dir / "zsh.d" + "); " + run});
+    EXPECT_TRUE(first.out.starts_with("described command ")) << first;
   }
   if (std::filesystem::exists("/usr/bin/fish")) {
     const Outcome completed = run_process(
@@ -380,6 +391,7 @@ TEST_F(CommandLines, StandInAManualPage) {
   const std::string man = output_of({"help", "man"});
   EXPECT_TRUE(man.starts_with(".TH SLUICE 1\n")) << man.substr(0, 100);
   EXPECT_NE(man.find("\\-\\-n\\-cpu\\-moe"), std::string::npos);
+  EXPECT_NE(man.find("model.gguf \\(dqWhy is the sky blue?\\(dq\n"), std::string::npos) << "quotes";
   for (const char* command : {"run", "serve", "plan", "pull", "rm", "quantize", "completions"}) {
     EXPECT_NE(man.find(cat(".SS sluice ", command, "\n")), std::string::npos) << command;
   }

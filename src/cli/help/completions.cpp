@@ -124,7 +124,12 @@ std::string zsh_completions(const CLI::App& app) {
          "    _files\n"
          "  fi\n"
          "}\n"
-         "compdef _sluice sluice\n";
+         // As a file of $fpath it is the body of this function at the first Tab.
+         "if [[ ${funcstack[1]-} == _sluice ]]; then\n"
+         "  _sluice \"$@\"\n"
+         "else\n"
+         "  compdef _sluice sluice\n"
+         "fi\n";
 }
 
 std::string fish_completions(const CLI::App& app) {

@@ -20,6 +20,8 @@ std::string roff(std::string_view text) {
       out += "\\-";
     } else if (c == '\\') {
       out += "\\e";
+    } else if (c == '"') {
+      out += "\\(dq";  // which ends no argument
     } else {
       out += c;
     }
