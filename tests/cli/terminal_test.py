@@ -375,14 +375,17 @@ def goes_on_in_a_full_context(t):
 def stops_a_long_prompt_and_goes_on(t):
     with open(t.home + "/long.txt", "w", encoding="utf-8") as file:
         file.write("x" * 60000)
+    t.run("resize-window", "-x", "70", "-y", "40")  # the bar has to fit
     t.start_chat("-c 65000 --prefill-chunk 64 " + SHORT)
     t.enter("/file long.txt")
     t.wait(lambda lines: lines[-1] == ">" and "goes behind the next message" in lines[-2], "the file")
     t.enter("read")
     t.wait_until_busy()
     os.kill(t.chat_pid(), signal.SIGINT)
-    t.wait(lambda lines: lines[-1] == ">" and lines[-2].endswith("(interrupt)]"), "it to stop")
+    t.wait(lambda lines: lines[-1] == ">" and "(interrupt)]" in "".join(lines[-3:]), "it to stop")
+    check(not any("reading the prompt" in line for line in t.lines()), "the bar is left behind")
     t.check_asked([])
+    t.run("resize-window", "-x", "100", "-y", "40")
     t.press("ctrl-d")
     t.expect_shell(0)
 
