@@ -42,7 +42,8 @@ std::string value_name(const CLI::Option& option) {
 }
 
 std::string description_of(const CLI::Option& option) {
-  const std::string text = option.get_description(), fallback = option.get_default_str();
+  const std::string& text = option.get_description();
+  const std::string fallback = option.get_default_str();
   const bool is_computed = fallback == "0";  // the text says how
   return fallback.empty() || is_computed ? text : cat(text, " (", fallback, ")");
 }
