@@ -168,8 +168,9 @@ constexpr ForeignFlag kFlags[] = {
     {"--show-count", kFlag, kAbsent, "", "sluice tokenize MODEL TEXT prints one on each line"},
 
     // llama-server.
+    {"--slot-save-path", kValue, kSame, "--prefixes", ""},
     {"-np", kValue, kSame, "--parallel", ""},
-    {"--parallel,--host,--port,--api-key,--api-key-file,--ssl-key-file,--ssl-cert-file,--path,--api-prefix,-to,--timeout,--slot-save-path,--cache-reuse,-sps,--slot-prompt-similarity,--models-dir,--models-max", kValue, kAbsent, "", kServing},
+    {"--parallel,--host,--port,--api-key,--api-key-file,--ssl-key-file,--ssl-cert-file,--path,--api-prefix,-to,--timeout,--cache-reuse,-sps,--slot-prompt-similarity,--models-dir,--models-max", kValue, kAbsent, "", kServing},
     {"--metrics,--props,--slots,--no-slots,--webui,--no-webui,--ui,--no-ui,--cache-prompt,--no-cache-prompt,-cb,--cont-batching,-nocb,--no-cont-batching", kFlag, kAbsent, "", kServing},
 };
 // clang-format on
