@@ -148,7 +148,7 @@ TEST(ModelHost, AModelThatIsHeldAtTheEndStays) {
 // Under TSan too (make tsan): requests of two models, unloads, keep-alive and those who only look,
 // all at once. Everybody gets the model that he named, or is told why not.
 TEST(ModelHost, ManyThreadsAskUnloadAndLook) {
-  constexpr int kThreads = 4, kRounds = 6;
+  constexpr int kThreads = 4, kRounds = 4;
   Source source;
   source.may_load.set_value();
   ModelHostOptions options = source.options();
