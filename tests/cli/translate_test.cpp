@@ -117,7 +117,7 @@ TEST(Translate, HoldsForEveryRowOfTheTable) {
       Strings flag = words_of(name);
       if (row.takes == cli::Takes::value) flag.push_back("7");
       bool is_read = false;  // by some command: of two that have the flag, one reads it so
-      for (const char* command : {"run", "bench", "plan", "tokenize", "inspect"}) {
+      for (const char* command : {"run", "bench", "plan", "tokenize", "inspect", "serve"}) {
         Strings typed = {command};
         typed.insert(typed.end(), flag.begin(), flag.end());
         const std::string refusal = p.refusal(typed);

@@ -56,7 +56,7 @@ ApiError file_error(const Error& error, const std::string& path, const std::stri
                     const AnswerContext& context) {
   const std::string text = error.what();
   if (error.code() != Errc::bad_file && !text.starts_with(path)) {
-    const ApiError told = to_api_error(error);
+    ApiError told = to_api_error(error);
     if (told.status() >= 500) context.log(cat("fault: ", text));
     return told;
   }
