@@ -162,6 +162,9 @@ void add_serve(CLI::App& app) {
                    "seconds after which an unused model is unloaded, until the next request (0: "
                    "never)")
       ->transform(number_between(0.0, 1e6));
+  command->add_option("--prefixes", server.prefix_folder,
+                      "folder for beginnings of prompts that clients save and restore by name; it "
+                      "must exist (without one, nothing is saved)");
   command->add_flag("--quiet", options->quiet, "no line for each request");
 }
 
