@@ -12,6 +12,7 @@ export async function startSluice(program, { port = 0, profile = "none", gpu = "
   const said = [];
   const ended = new Promise((resolve) => child.on("exit", (code, signal) => resolve(code ?? signal)));
   const end = (signal) => (child.kill(signal), ended);
+  process.on("exit", () => child.kill("SIGKILL")); // of a test that failed
   const url = await new Promise((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on("line", (line) => {
