@@ -69,7 +69,7 @@ lint:
 tsan:
 	@tools/install-packages run test
 	cmake --preset tsan && cmake --build --preset tsan
-	ctest --preset tsan -j $(jobs) -R '^(unit_base|unit_backend|unit_engine|model_tests)'
+	ctest --preset tsan -j $(jobs) -R '^(unit_base|unit_backend|unit_engine|unit_server|model_tests)'
 
 # 200 requests in half an hour on the RAM device: memory must stay flat.
 soak:

@@ -1,5 +1,6 @@
 // Many chats at once: tokens per second of 1, 2, 4 and 8 at the same time, in turns within one run,
-// and how long those that decode wait for their next token while a long prompt is read.
+// beside the most that the bytes of their experts allow; and how long those that decode wait for
+// their next token while a long prompt is read.
 //
 //   cmake --preset release -DSLUICE_BENCH=ON
 //   cmake --build --preset release --target bench_serving
@@ -11,13 +12,16 @@
 #include <cstdlib>
 #include <future>
 #include <map>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
 #include "base/machine_fingerprint.h"
 #include "base/random.h"
+#include "base/units.h"
 #include "base/wall_clock.h"
+#include "model_file/shape.h"
 #include "sluice/engine.h"
 
 namespace sluice {
@@ -35,14 +39,70 @@ std::vector<TokenId> tokens_of(int n, int n_vocab, uint64_t seed) {
   return tokens;
 }
 
+using Choose = std::function<TokenId(std::span<const float>)>;
+
 // Texts that go on by chance: a model with random weights repeats itself otherwise, and with it its
 // routing.
-Request chat(const ModelInfo& info, uint64_t seed, int n_tokens) {
-  Request request{.prompt = tokens_of(kChatPrompt, info.n_vocab, seed), .n_tokens = n_tokens};
-  request.choose = [&info, seed, n = uint64_t{1000}](std::span<const float>) mutable {
+Choose choose_by_chance(const ModelInfo& info, uint64_t seed) {
+  return [&info, seed, n = uint64_t{1000}](std::span<const float>) mutable {
     return static_cast<TokenId>(random_bits(seed, n++) % static_cast<uint64_t>(info.n_vocab));
   };
+}
+
+Request chat(const ModelInfo& info, uint64_t seed, int n_tokens) {
+  Request request{.prompt = tokens_of(kChatPrompt, info.n_vocab, seed), .n_tokens = n_tokens};
+  request.choose = choose_by_chance(info, seed);
   return request;
+}
+
+// The experts of each new token of the chats, [n_layers, n_used]: rows do not depend on each other,
+// so these are the ones that the engine computes too.
+using Routing = std::vector<std::vector<int32_t>>;
+
+std::vector<Routing> routing_of(const Model& model, int n_tokens, uint64_t seed) {
+  std::vector<Routing> chats(kChats);
+  for (uint64_t i = 0; i < kChats; ++i) {
+    SessionOptions options{.n_ctx = 1024};
+    options.on_routing = [&routing = chats[i]](const RoutedToken& token) {
+      if (!token.is_prompt) routing.emplace_back(token.experts.begin(), token.experts.end());
+    };
+    Session session(model, options);
+    session.generate(tokens_of(kChatPrompt, model.info().n_vocab, seed + i),
+                     {.n_tokens = n_tokens, .choose = choose_by_chance(model.info(), seed + i)});
+  }
+  return chats;
+}
+
+// What a step with a token of each of n chats reads.
+struct StepBytes {
+  double experts_of_layer = 0.0;  // different ones
+  double bytes = 0.0;
+};
+
+StepBytes step_bytes(const policy::ModelShape& shape, const std::vector<Routing>& chats, int n) {
+  const size_t n_layers = shape.layers.size(), n_steps = chats[0].size();
+  StepBytes sum{.bytes = static_cast<double>(shape.output_bytes)};
+  for (const policy::LayerShape& layer : shape.layers) {
+    sum.bytes += static_cast<double>(layer.trunk_bytes);
+  }
+  const double share = 1.0 / static_cast<double>(n_steps * (kChats / static_cast<size_t>(n)));
+  for (size_t step = 0; step < n_steps; ++step) {
+    for (size_t first = 0; first < kChats; first += static_cast<size_t>(n)) {
+      for (size_t layer = 0; layer < n_layers; ++layer) {
+        std::set<int32_t> used;
+        for (size_t i = first; i < first + static_cast<size_t>(n); ++i) {
+          const std::vector<int32_t>& all = chats[i][step];
+          const auto begin =
+              all.begin() + static_cast<std::ptrdiff_t>(layer * all.size() / n_layers);
+          used.insert(begin, begin + static_cast<std::ptrdiff_t>(all.size() / n_layers));
+        }
+        const auto n_used = static_cast<double>(used.size()) * share;
+        sum.experts_of_layer += n_used / static_cast<double>(n_layers);
+        sum.bytes += n_used * static_cast<double>(shape.layers[layer].expert_bytes);
+      }
+    }
+  }
+  return sum;
 }
 
 struct Rate {
@@ -73,11 +133,18 @@ void print_rates(const Model& model, int n_rounds, int n_tokens) {
       rates[n].push_back(static_cast<double>(rate.n_tokens) / rate.seconds);
     }
   }
-  std::printf("%-16s %10s %8s\n", "chats at a time", "tokens/s", "ratio");
+  const policy::ModelShape shape = model_file::read_shape(gguf::ModelFile::open(model.info().path));
+  const std::vector<Routing> routing = routing_of(model, n_tokens, 1);
+  const double alone = step_bytes(shape, routing, 1).bytes;
+  std::printf("%-16s %10s %8s %14s %12s %14s %8s\n", "chats at a time", "tokens/s", "ratio",
+              "experts/layer", "MiB a step", "by bytes most", "GB/s");
   for (const auto& [n, all] : rates) {
     std::vector<double> ratios;
     for (size_t i = 0; i < all.size(); ++i) ratios.push_back(all[i] / rates[1][i]);
-    std::printf("%-16d %10.2f %7.2fx\n", n, median(all), median(ratios));
+    const auto [n_experts, bytes] = step_bytes(shape, routing, n);
+    std::printf("%-16d %10.2f %7.2fx %14.1f %12.0f %13.2fx %8.1f\n", n, median(all), median(ratios),
+                n_experts, bytes / static_cast<double>(kMiB), n * alone / bytes,
+                bytes * median(all) / n / 1e9);
   }
 }
 

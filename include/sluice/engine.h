@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sluice/export.h"
@@ -43,14 +44,23 @@ struct RequestEnd {
   double decode_seconds = 0.0;  // then to the end
 };
 
-// Callbacks are called by the engine's thread, one at a time, and may be empty; while they run, no
-// text goes on. They may call the engine, but neither drain() nor destroy it. One that throws ends
-// its own request (StopReason::failed) and no other; on_end must not throw.
+// Callbacks are called by the engine's thread, one at a time, and may be empty; while they run, or
+// a file is read or written, no text goes on. They may call the engine, but neither drain() nor
+// destroy it. One that throws ends its own request (StopReason::failed) and no other; on_end must
+// not throw.
 struct Request {
   std::vector<TokenId> prompt;
   std::vector<int> keep_at = {};         // as PromptOptions::keep_at
   int n_tokens = -1;                     // at most so many new ones; -1: as many as fit
   std::vector<TokenId> end_tokens = {};  // each of them ends the text
+
+  // A file that is written where the text ends by itself, with all that was computed of it, as
+  // Session::save() writes one. Where that fails, so does the request.
+  std::string save_to = {};
+  // Such a file, in the place of a prompt: its text is read, and kept as one that was computed, for
+  // requests that begin like it. No new tokens come. It ends with StopReason::length, or fails with
+  // the errors of Session::load(), and the file is not looked at before its turn has come.
+  std::string restore_from = {};
 
   // Picks the next token by the scores of all of them; empty: the most probable.
   std::function<TokenId(std::span<const float> logits)> choose = {};
@@ -116,8 +126,8 @@ class SLUICE_API Engine {
   Engine& operator=(const Engine&) = delete;
 
   // Puts a request into the queue; its number is never 0. Throws Errc::bad_request where the prompt
-  // is empty, holds tokens that are none, or does not fit into the context; Errc::busy where the
-  // queue is full; Errc::shutting_down after drain().
+  // is empty (or is not, beside restore_from), holds tokens that are none, or does not fit into the
+  // context; Errc::busy where the queue is full; Errc::shutting_down after drain().
   uint64_t submit(Request request);
   // Ends it with StopReason::cancelled: at once where it waits, else after the step under way.
   // Numbers of requests that have ended are ignored.

@@ -43,9 +43,9 @@ int run(int argc, char** argv) {
   app.name("sluice");
   app.formatter(std::make_shared<sluice::cli::HelpFormatter>());
   app.require_subcommand(1);
-  app.footer(kPromises);
   app.set_version_flag("--version", std::string("sluice ") + SLUICE_VERSION);
   sluice::cli::add_commands(app);
+  app.footer(kPromises);  // of the program's help alone: commands would take it over
   const std::vector<std::string> typed(argv + 1, argv + argc);
   const std::string where = sluice::cli::where_to_read_on(app, typed);
   try {

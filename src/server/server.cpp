@@ -14,6 +14,7 @@
 #include "server/log_queue.h"
 #include "server/metrics.h"
 #include "server/origin.h"
+#include "server/saved_prefixes.h"
 
 namespace sluice::server {
 namespace {
@@ -37,6 +38,7 @@ struct Server::Impl {
         lines(o.log ? std::make_unique<LogQueue>(o.log) : nullptr),
         keys(o.api_keys),
         origins(o.origins),
+        prefixes(o.prefix_folder),
         host(model, host_options()),
         live(host),
         http(http_options()) {
@@ -49,6 +51,7 @@ struct Server::Impl {
     add_ollama_answers(router, context);
     add_ollama_models(router, context);
     add_models(router, context);
+    add_prefixes(router, context, prefixes);
     add_health(router, context);
     add_tokenize(router, context);
     add_apply_template(router, context);
@@ -134,6 +137,7 @@ struct Server::Impl {
   std::unique_ptr<LogQueue> lines;  // null: nobody wants a log
   ApiKeys keys;
   OriginRule origins;
+  SavedPrefixes prefixes;
   Metrics metrics;
   ModelHost host;
   EndpointContext context{host, metrics, [this](const std::string& line) { log(line); },

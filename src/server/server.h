@@ -19,6 +19,7 @@ struct ServerOptions {
   ModelSource models;                // that can be loaded besides the first
   bool swap = false;                 // requests choose their model by its name
   std::optional<double> keep_alive;  // seconds that an unused model stays loaded; none: for ever
+  std::string prefix_folder = {};    // where prefixes are saved; empty: nowhere
   std::string host = "127.0.0.1";
   uint16_t port = 0;                  // 0: any that is free
   std::vector<std::string> api_keys;  // none: everybody may ask

@@ -238,6 +238,21 @@ TEST_F(Chat, ConfirmsEveryCommand) {
   }
 }
 
+TEST_F(Chat, KnowsTheWordsOfOtherChats) {
+  write_file(dir / "notes.txt", "first\n");
+  const Outcome outcome = chat(
+      "/?\n/set parameter temperature 0.7\n/set nothink\n/set think\n/set system be brief\n/read " +
+      dir / "notes.txt" + "\nsum up\n/save " + dir / "c.json" + "\n/bye\nnot sent\n");
+  ASSERT_TRUE(succeeded(outcome));
+  for (const char* part : {"(temp is 0.7)\n", "asked not to think", "asked to think",
+                           "(with this system message)\n"}) {
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << outcome.err;
+  }
+  EXPECT_EQ(json::parse(read_file(dir / "c.json")),
+            (json{message("system", "be brief"), message("user", "sum up\n\nfirst"),
+                  message("assistant", "Hi")}));
+}
+
 TEST_F(Chat, SetsHowTokensAreChosen) {
   const Args flags = {"run", "-m", base, "-n", "12", "--seed", "1", "--ignore-eos", "--lines"};
   const std::string greedy = run_sluice_on("one\n", flags + Args{"--temp", "0"}).out;

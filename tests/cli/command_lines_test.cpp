@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "cli/scripted_model.h"
@@ -79,12 +80,29 @@ constexpr Line kLines[] = {
     {"run -m M --override-kv x=int:1 -p hello", kRefused, "change the file"},
     {"run -m M --log-disable -lv 3 -v -p hello", kWell, "Hi"},
     {"run -m M -np 4 -p hello", kRefused, "--parallel"},
+    {"run -m M -sm tensor -ctk f16 -ctv f16 -p hello", kRefused, "one GPU is used"},
+    {"run -m M -ts 3,1 -p hello", kRefused, "one GPU is used"},
+    {"run -m M -fit off -p hello", kWell, "what fits is planned"},
+    {"run -m M --version", kRefused, "sluice version"},
+    {"-m M", kWell, "Hi", "hello\n"},
+    {"M", kRefused, "is no command; sluice run"},
+    // llama-server: what would serve for ever is only refused here.
+    {"serve -m M --jinja -fa on --ssl-key-file k --ssl-cert-file c", kRefused, "a gateway"},
+    {"serve -m M -c 8192 -np 4 --temp 0.6", kRefused, "each request says it"},
+    {"serve --models-preset ./my-models.ini", kRefused, "--swap"},
+    {"serve -m M --spec-type ngram-mod --spec-draft-n-max 64", kRefused, "speculative"},
     // The other tools.
     {"bench -m M -p 8 -n 4 -r 1 -d 0 -o md -ngl 99 -fa 1 --machine none", kWell, "|"},
     {"bench M -p 8 -n 0 -r 1 -d 0 -o json --machine none", kWell, "{"},
     {"perplexity -m M -f T -c 64 --chunks 4", kRefused, "the whole text is scored"},
     {"perplexity -m M -f T -c 64 -ngl 99", kWell, "perplexity"},
+    {"bench -m M -p 0 -n 4,8 -n 16 -t 1,2 -r 1 -d 0 --machine none", kWell, "decode"},
+    {"bench -m M -p 8 -n 0 -mmp 0 -nopo 1 -o csv", kRefused, "expected json or md"},
     {"quantize M O Q4_K_M", kWell, "Q4_K_M"},
+    {"quantize M O q4_k_m 2", kWell, "Q4_K_M"},
+    {"quantize M q4_k_m", kRefused, "model.gguf model-Q4_K_M.gguf Q4_K_M"},
+    {"quantize --allow-requantize --leave-output-tensor --pure M q4_k_m 8", kRefused, "--types"},
+    {"quantize --imatrix i.gguf --include-weights attn_v M O Q4_K_M", kRefused, "importance"},
     {"tokenize -m M -p hello --ids", kWell, ","},
     {"tokenize -m M --stdin --no-parse-special", kWell, "\"h\"", "hi"},
     // Ollama.
@@ -103,6 +121,8 @@ constexpr Line kLines[] = {
     {"ls", kWell, "demo-attn"},
     {"list", kWell, "demo-attn"},
     {"show M", kWell, "architecture"},
+    {"show M --template", kWell, "chat_template"},
+    {"show --modelfile M", kRefused, "no Modelfiles"},
     {"pull gemma4", kRefused, "expected user/repo"},
     {"ps", kRefused, "no model stays loaded"},
     {"stop gemma4", kRefused, "no model stays loaded"},
@@ -226,6 +246,84 @@ TEST_F(CommandLines, MayAskForMoreContextThanTrainedWithAWarning) {
   EXPECT_NE(outcome.err.find("rope scaling: none"), std::string::npos) << outcome.err;
   EXPECT_EQ(run_sluice({"run", model, "-p", "x", "-c", "4096"}).err.find("warning"),
             std::string::npos);
+  for (const Args& args :
+       {Args{"plan", model, "-c", "8k"}, Args{"logits", model, "-c", "8k", "--tokens", "1"},
+        Args{"bench", model, "-c", "8k", "-p", "4", "-n", "0", "-d", "0", "-r", "1", "--machine",
+             "none"}}) {
+    const Outcome other = run_sluice(args);
+    EXPECT_TRUE(succeeded(other));
+    EXPECT_NE(other.err.find("more than the 4096 that"), std::string::npos) << args[0] << other;
+  }
+  EditableModel scaled(model);
+  scaled.set("qwen3moe.rope.scaling.type", std::string("yarn"));
+  scaled.set("qwen3moe.rope.scaling.factor", 4.0f);
+  scaled.set("qwen3moe.rope.scaling.original_context_length", uint32_t{1024});
+  const std::string yarn = scaled.write(dir / "yarn.gguf");
+  EXPECT_NE(run_sluice({"run", yarn, "-p", "x", "-c", "8k"})
+                .err.find("rope scaling: yarn by 4, from 1024 tokens"),
+            std::string::npos);
+}
+
+TEST_F(CommandLines, AreShownFirstInTheHelp) {
+  const std::string all = output_of({"help"});
+  EXPECT_EQ(output_of({"--help"}), all);
+  EXPECT_NE(all.find("sluice run -hf Qwen"), std::string::npos) << all;
+  std::istringstream listed(all.substr(all.find("Subcommands:")));
+  int n_commands = 0;
+  std::string line;
+  for (std::getline(listed, line); std::getline(listed, line) && !line.empty(); ++n_commands) {
+    std::string name;
+    std::istringstream(line) >> name;
+    const std::string help = output_of({name, "--help"});
+    EXPECT_EQ(output_of({"help", name}), help);
+    const size_t examples = help.find("Examples:\n  sluice " + name);
+    EXPECT_EQ(examples == std::string::npos, name == "version") << help;
+    EXPECT_TRUE(examples == std::string::npos || examples < help.find("Usage:")) << name;
+    for (const char* ugly : {"INT", "FLOAT", " in [", ":{"}) {
+      EXPECT_EQ(help.find(ugly), std::string::npos) << name << " shows " << ugly;
+    }
+  }
+  EXPECT_GE(n_commands, 17);
+  const std::string run = output_of({"run", "--help"});
+  for (const char* group :
+       {"\nModel:\n", "\nPlacement:\n", "\nPrompt:\n", "\nOutput:\n", "\nSampling:\n"}) {
+    EXPECT_NE(run.find(group), std::string::npos) << group;
+  }
+  const size_t at = run.find("--top-p NUMBER");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NE(run.find("draw from the most probable tokens", at), std::string::npos)
+      << "what it does";
+}
+
+// By its place or by -m, whatever the command does with it.
+TEST_F(CommandLines, TakeTheModelInTheSameWay) {
+  const std::vector<std::pair<std::string, Args>> kCommands = {
+      {"run", {"-p", "hello", "--temp", "0"}},
+      {"plan", {}},
+      {"inspect", {}},
+      {"bench", {"-p", "4", "-n", "0", "-d", "0", "-r", "1", "--machine", "none"}},
+      {"simulate", {"--generate", "20"}},
+      {"perplexity", {"-f", dir / "text", "-c", "64"}},
+      {"logits", {"--tokens", "1,2"}},
+      {"tokenize", {"-p", "hello"}},
+      {"quantize", {"--json", dir / "o.gguf", "Q8_0"}}};
+  for (const auto& [command, flags] : kCommands) {
+    for (const Args& how :
+         {Args{model}, Args{"-m", model}, Args{"--model", model}, Args{"--model=" + model}}) {
+      EXPECT_TRUE(succeeded(run_sluice(Args{command} + how + flags))) << command << " " << how[0];
+    }
+    for (const Args& how : {Args{"nosuch"}, Args{"-m", "nosuch"}}) {
+      EXPECT_TRUE(refused(run_sluice(Args{command} + how + flags),
+                          {"there is no model 'nosuch'", "demo-attn"}))
+          << command;
+    }
+    ProcessOptions offline;
+    offline.environment = {{"HF_HUB_OFFLINE", "1"}};
+    for (const Args& how : {Args{"-hf", "user/repo"}, Args{"hf.co/user/repo:Q4_K_M"}}) {
+      EXPECT_TRUE(refused(run_sluice(Args{command} + how + flags, offline), {"HF_HUB_OFFLINE"}))
+          << command << " " << how[0];
+    }
+  }
 }
 
 TEST_F(CommandLines, OfShellsAreCompleted) {
@@ -234,16 +332,69 @@ TEST_F(CommandLines, OfShellsAreCompleted) {
     for (const char* part : {"perplexity", "n-cpu-moe", "sluice list --names"}) {
       EXPECT_NE(script.find(part), std::string::npos) << shell << " " << part;
     }
+    // The shells themselves, where there are any.
+    write_file(dir / shell, script);
+    std::filesystem::create_directories(dir / "zsh.d");
+    if (std::string(shell) == "zsh") write_file(dir / "zsh.d/_sluice", script);
+    const std::string program = std::string("/usr/bin/") + shell;
+    if (!std::filesystem::exists(program)) continue;
+    const Outcome parsed = run_process({program, "-n", dir / shell});
+    EXPECT_TRUE(parsed.exit_code == 0 && parsed.err.empty()) << shell << " " << parsed;
   }
-  write_file(dir / "c.bash", output_of({"completions", "bash"}) +
-                                 "COMP_WORDS=(sluice run --n-cpu); COMP_CWORD=2; _sluice\n"
-                                 "echo \"${COMPREPLY[@]}\"\n"
-                                 "COMP_WORDS=(sluice insp); COMP_CWORD=1; _sluice\n"
-                                 "echo \"${COMPREPLY[@]}\"\n");
-  EXPECT_EQ(run_process({"/bin/bash", dir / "c.bash"}).out, "--n-cpu-moe\ninspect\n");
+  // The first Tab in zsh runs the file as the function's body.
+  if (std::filesystem::exists("/usr/bin/zsh")) {
+    const std::string run =
+        "autoload -Uz _sluice; CURRENT=2; words=(sluice insp); "
+        "_describe() { print described $1 ${#commands} }; _sluice";
+    const Outcome first =
+        run_process({"/usr/bin/zsh", "-f", "-c", "fpath=(" + dir / "zsh.d" + "); " + run});
+    EXPECT_TRUE(first.out.starts_with("described command ")) << first;
+  }
+  if (std::filesystem::exists("/usr/bin/fish")) {
+    const Outcome completed = run_process(
+        {"/usr/bin/fish", "-c", "source " + dir / "fish" + "; complete -C 'sluice run --n-cpu'"});
+    EXPECT_TRUE(completed.out.starts_with("--n-cpu-moe\t")) << completed;
+  }
+}
+
+// As a person types them, with the cursor at the end.
+TEST_F(CommandLines, AreCompletedByBash) {
+  std::filesystem::create_directories(dir / "models/user/repo");
+  std::filesystem::copy_file(model, dir / "models/user/repo/m-Q4_K_M.gguf");
+  write_file(dir / "a file.txt", "");
+  const std::string sluice = std::filesystem::path(SLUICE_BINARY).parent_path();
+  write_file(dir / "c.bash",
+             output_of({"completions", "bash"}) + "PATH=" + sluice + ":$PATH\ncd " + dir.path() +
+                 "\nCOMP_LINE=$1 COMP_POINT=${#1}\n_sluice\n"
+                 "(( ${#COMPREPLY[@]} == 0 )) || printf '%s\\n' \"${COMPREPLY[@]}\"\n");
+  const auto completed = [&](const std::string& line) {
+    ProcessOptions options;
+    options.environment = {
+        {"HOME", dir.path()}, {"XDG_DATA_HOME", ""}, {"SLUICE_MODELS", dir / "models"}};
+    const Outcome outcome = run_process({"/bin/bash", dir / "c.bash", line}, options);
+    EXPECT_EQ(outcome.err, "") << line;
+    return outcome.out;
+  };
+  EXPECT_EQ(completed("sluice insp"), "inspect\n");
+  EXPECT_EQ(completed("sluice run --n-cpu"), "--n-cpu-moe\n");
+  EXPECT_EQ(completed("sluice -m x --n-cpu"), "--n-cpu-moe\n") << "flags alone are those of run";
+  EXPECT_EQ(completed("sluice --vers"), "--version\n");
+  EXPECT_EQ(completed("sluice inspect --n-cpu"), "");
+  EXPECT_EQ(completed("sluice run demo-a"), "demo-attn\n");
+  EXPECT_EQ(completed("sluice run user/r"), "user/repo:Q4_K_M\n");
+  EXPECT_EQ(completed("sluice run user/repo:Q"), "Q4_K_M\n") << "bash has the rest already";
+  EXPECT_EQ(completed("sluice run a"), "a file.txt\n");
+  EXPECT_NE(completed("sluice run ").find("demo-attn\n"), std::string::npos);
+}
+
+TEST_F(CommandLines, StandInAManualPage) {
   const std::string man = output_of({"help", "man"});
   EXPECT_TRUE(man.starts_with(".TH SLUICE 1\n")) << man.substr(0, 100);
   EXPECT_NE(man.find("\\-\\-n\\-cpu\\-moe"), std::string::npos);
+  EXPECT_NE(man.find("model.gguf \\(dqWhy is the sky blue?\\(dq\n"), std::string::npos) << "quotes";
+  for (const char* command : {"run", "serve", "plan", "pull", "rm", "quantize", "completions"}) {
+    EXPECT_NE(man.find(cat(".SS sluice ", command, "\n")), std::string::npos) << command;
+  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ class Hub:
         self.sha256 = {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
         self.faults, self.requests = [], []
         self.n_sent, self.n_faults = 0, 0
+        self.n_at_once, self.most_at_once = 0, 0  # parts that are being sent
         self.needed_token = None
         self.redirect_to = None
         self.pace = 0.0  # seconds for each block
@@ -88,6 +89,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(end - begin))
         self.end_headers()
         stop = end if n_sent is None else min(end, begin + n_sent)
+        with self.hub.lock:
+            self.hub.n_at_once += 1
+            self.hub.most_at_once = max(self.hub.most_at_once, self.hub.n_at_once)
+        try:
+            self.send_blocks(data, begin, stop)
+        finally:
+            with self.hub.lock:
+                self.hub.n_at_once -= 1
+        if stop < end:
+            self.close_connection = True
+
+    def send_blocks(self, data, begin, stop):
         for at in range(begin, stop, BLOCK):
             block = data[at:min(at + BLOCK, stop)]
             self.wfile.write(block)
@@ -95,8 +108,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.hub.n_sent += len(block)
             if self.hub.pace:
                 time.sleep(self.hub.pace)
-        if stop < end:
-            self.close_connection = True
 
     def fault_drop_early(self, data, begin, end):
         self.close_connection = True

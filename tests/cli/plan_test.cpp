@@ -277,7 +277,10 @@ TEST_F(PlanOfQwen3, ObeysWishes) {
 
 TEST_F(PlanOfQwen3, RefusesWhatFitsNowhereWithTheNumbers) {
   EXPECT_TRUE(refused(run({"--hw", "cpu+8g-ddr4"}), {"CPU only needs 17.", "7.50 GiB are free"}));
-  EXPECT_TRUE(refused(run(with_card({"-c", "2000000000"})), {"GiB of RAM", "-c"}));
+  const Outcome one = run(with_card({"-c", "2000000000"}));
+  EXPECT_TRUE(refused(one, {"GiB of RAM", "-c"}));
+  EXPECT_EQ(one.err.find("-np"), std::string::npos) << "there is one sequence: " << one;
+  EXPECT_TRUE(refused(run(with_card({"-c", "2000000000", "-np", "2"})), {"fewer sequences (-np)"}));
   EXPECT_TRUE(
       refused(run({"--hw", "rtx4070ti-12g+64g-ddr5,pin=1g", "--moe", "gpu"}),
               {"18.1 GiB of VRAM", "12.0 GiB are free", "that the GPU can read where 1.00"}));

@@ -14,6 +14,17 @@ TEST(ProgressLine, SaysTheRateAndTheTimeThatIsLeft) {
             "[##############################] 100 %  7000 of 7000 tokens  350 tokens/s  0 s left");
 }
 
+TEST(ProgressLine, FitsIntoANarrowTerminal) {
+  const auto line = [](size_t n_columns) {
+    return progress_line({3500, 7000, 10.0}, "tokens", n_columns);
+  };
+  EXPECT_EQ(line(60), "[###....] 50 %  3500 of 7000 tokens  350 tokens/s  10 s left");
+  EXPECT_EQ(line(50), "50 %  3500 of 7000 tokens  350 tokens/s  10 s left");
+  EXPECT_EQ(line(20), "50 %  3500 of 7000 t");
+  EXPECT_EQ(line(0), "");
+  for (size_t n = 0; n < 120; ++n) EXPECT_LE(line(n).size(), n);
+}
+
 TEST(ProgressLine, SaysNothingAboutSpeedBeforeThereIsAny) {
   EXPECT_EQ(progress_line({0, 7000, 0.5}, "tokens"),
             "[..............................] 0 %  0 of 7000 tokens");

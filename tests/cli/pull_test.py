@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import pty
 import random
 import resource
 import signal
@@ -38,13 +39,13 @@ class PullTest(unittest.TestCase):
         self.url = hub.url
         return hub
 
-    def start(self, *args, limit=None, **environment):
+    def start(self, *args, limit=None, stderr=subprocess.PIPE, **environment):
         env = {**os.environ, "HOME": str(self.home), "SLUICE_MODELS": str(self.models), "HF_ENDPOINT": self.url,
                "XDG_DATA_HOME": "", "OLLAMA_MODELS": "", "HF_TOKEN": "", "HF_HUB_OFFLINE": "",
                "no_proxy": "*", **environment}
         small = limit and (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
         return subprocess.Popen([arguments.sluice, *args], env=env, text=True, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=small)
+                                stdout=subprocess.PIPE, stderr=stderr, preexec_fn=small)
 
     def sluice(self, *args, rc=0, **options):
         process = self.start(*args, **options)
@@ -143,6 +144,68 @@ class PullTest(unittest.TestCase):
         self.hub({"../../evil-Q4_K_M.gguf": b"x", "/tmp/evil-Q4_K_M.gguf": b"y"})
         self.assertIn("holds no GGUF file", self.sluice("pull", "user/repo", rc=1))
         self.assertEqual(list(self.home.rglob("*evil*")), [])
+
+    def test_all_files_of_a_split_model_come_and_only_those_that_lack(self):
+        files = {f"split/m-Q4_K_M-{n:05}-of-00003.gguf": random.Random(n).randbytes(n * MIB) for n in (1, 2, 3)}
+        hub = self.hub({"README.md": b"text", "split/m-Q8_0.gguf": b"another", **files})
+        hub.faults = ["drop_half", "wrong_range", "drop_early"]
+        said = json.loads(self.pulled())
+        self.assertEqual((said["name"], said["bytes"]), ("user/repo:Q4_K_M", 6 * MIB))
+        self.assertEqual(said["path"], str(self.path("split/m-Q4_K_M-00001-of-00003.gguf")))
+        for name, data in files.items():
+            self.assert_whole(data, name)
+        self.assertEqual(len(list(self.models.rglob("*.gguf"))), 3, "the others are not fetched")
+        self.assertEqual(self.sluice("list", "--names").count("user/repo"), 1)
+        self.path("split/m-Q4_K_M-00002-of-00003.gguf").unlink()
+        hub.n_sent = 0
+        self.pulled()
+        self.assertEqual(hub.n_sent, 2 * MIB)
+        self.assertEqual(json.loads(self.pulled())["bytes_fetched"], 0)
+        self.sluice("rm", "user/repo")
+        self.assertEqual(list(self.models.rglob("*")), [])
+
+    def test_a_plan_reads_the_header_alone_and_says_how_fast_it_would_be(self):
+        big = self.home / "big.gguf"
+        self.url = "http://127.0.0.1:1"
+        self.sluice("synth", str(big), "--layers", "4", "--experts", "8", "--type", "F32")
+        data = big.read_bytes()
+        self.assertGreater(len(data), 16 * MIB)
+        hub = self.hub({"m-Q4_K_M.gguf": data})
+        machine = ("--hw", "vram=12GiB,gpu=400GB/s,link=25GB/s,ram=64GiB,cpu=60GB/s")
+        said = self.sluice("plan", "-hf", "user/repo", *machine)
+        self.assertRegex(said, r"predicted +decode t/s +prefill t/s[^\n]*\n  > all resident +\d")
+        self.assertLessEqual(hub.n_sent, 2 * MIB)
+        self.assertTrue(all("Range" in headers for path, headers in hub.requests if "/resolve/" in path))
+        self.assertEqual(list(self.models.rglob("*")), [], "nothing is kept")
+
+        def without_names(text):
+            return text.replace(str(big), "M").replace("hf.co/user/repo/m-Q4_K_M.gguf", "M")
+        known = without_names(self.sluice("plan", str(big), *machine))
+        for line in known.splitlines():
+            self.assertIn(line, without_names(said), "the plan is that of the whole file")
+
+    def test_a_terminal_shows_rate_and_time_left(self):
+        data = random.Random(7).randbytes(8 * MIB)
+        hub = self.hub({"m-Q4_K_M.gguf": data})
+        hub.pace = 0.02
+        ours, theirs = pty.openpty()
+        process = self.start("pull", "user/repo", stderr=theirs)
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                more = os.read(ours, 4096)
+            except OSError:  # the last writer has gone
+                break
+            if not more:
+                break
+            shown += more
+        os.close(ours)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 0, shown)
+        self.assertGreater(hub.most_at_once, 1, "one connection")
+        self.assertRegex(shown.decode(), r"pulling \[#*\.*\] \d+ %  [\d.]+ [KM]iB of 8.00 MiB  [\d.]+ [KM]iB/s  \d+ s left")
+        self.assert_whole(data)
 
     def test_plan_inspect_run_list_and_rm(self):
         small = self.home / "small.gguf"

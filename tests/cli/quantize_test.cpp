@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/edit.h"
 #include "cli/models.h"
@@ -173,6 +174,39 @@ TEST_F(Quantize, RefusesNumbersThatAreNotFinite) {
   EXPECT_TRUE(refused(run_sluice({"quantize", source, result, "Q4_K"}),
                       {source, "'blk.1.ffn_up_exps.weight'", "not finite in row 5", "damaged"}));
   EXPECT_EQ(names_in(dir.path()), (std::vector<std::string>{"f32.gguf"}));
+}
+
+TEST(QuantizeCommand, ListsWhatItCanWrite) {
+  const TempDir dir;
+  const std::string source = make_model(dir / "f32.gguf");
+  const Outcome listed = run_sluice({"quantize", "--types"});
+  ASSERT_TRUE(succeeded(listed));
+  std::istringstream lines(listed.out);
+  int n_types = 0;
+  for (std::string name, rest; lines >> name && std::getline(lines, rest); ++n_types) {
+    EXPECT_NE(rest.find(" bits a weight"), std::string::npos) << name << rest;
+    EXPECT_TRUE(succeeded(run_sluice({"quantize", source, dir / "out.gguf", name}))) << name;
+  }
+  EXPECT_EQ(n_types, 10);
+  EXPECT_TRUE(refused(run_sluice({"quantize", source, dir / "out.gguf", "Q9_Z"}),
+                      {"unknown type 'Q9_Z'", "Q4_K_M"}));
+}
+
+TEST(QuantizeCommand, TakesTheModelByItsFlagAndThreadsAsLlamaCppDoes) {
+  const TempDir dir;
+  const std::string source = make_model(dir / "f32.gguf"), out = dir / "out.gguf";
+  for (const Args& words : {Args{source, out, "q4_0"}, Args{source, out, "q4_0", "1"},
+                            Args{"-m", source, out, "q4_0"}, Args{out, "q4_0", "-m", source}}) {
+    const Outcome outcome = run_sluice(Args{"quantize"} + words);
+    EXPECT_TRUE(succeeded(outcome));
+    EXPECT_NE(outcome.out.find("out.gguf: Q4_0, "), std::string::npos) << outcome;
+  }
+  const char* const example = "sluice quantize model.gguf model-Q4_K_M.gguf Q4_K_M";
+  for (const Args& words : {Args{}, Args{source}, Args{source, "Q4_0"}, Args{"-m", source, out},
+                            Args{source, out, "Q4_0", "1", "2"}}) {
+    EXPECT_TRUE(misused(run_sluice(Args{"quantize"} + words), {example}));
+  }
+  EXPECT_TRUE(misused(run_sluice({"quantize", source, out, "Q4_0", "x"}), {"threads", "'x'"}));
 }
 
 }  // namespace

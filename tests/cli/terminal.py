@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import re
+import signal
 import subprocess
 import termios
 import time
@@ -96,6 +97,21 @@ class Terminal:
         while cpu_seconds() < enough:
             check(time.monotonic() < deadline, "the chat computes nothing")
             time.sleep(0.02)
+
+    def resize(self, columns):
+        """Until the program in the terminal has been told: what is typed before is drawn for the old size."""
+        self.run("resize-window", "-x", str(columns), "-y", "40")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            tty = os.open(self.run("list-panes", "-F", "#{pane_tty}").strip(), os.O_RDWR | os.O_NOCTTY)
+            try:
+                if os.get_terminal_size(tty).columns == columns:
+                    break
+            finally:
+                os.close(tty)
+            check(time.monotonic() < deadline, f"the terminal does not get {columns} columns")
+            time.sleep(0.02)
+        self.wait_until_taken(signal.SIGWINCH)
 
     def is_editing(self):
         """Whether the line editor reads. It prompts first: what is typed between shows up twice."""

@@ -159,6 +159,39 @@ def sees_a_new_size_and_still_ends(t):
     t.expect_shell(0)
 
 
+def draws_the_line_anew_at_a_new_size(t):
+    def line_of(screen):
+        """The line that is edited, from its prompt on, without blanks: a wide character may leave one at a row's end."""
+        begin = max(i for i, line in enumerate(screen) if line.startswith(">"))
+        return "".join(screen[begin:]).replace(" ", "")
+
+    t.start_chat(SHORT)
+    t.enter("hello")
+    t.answer()
+    text = "wide 你好你好 ones and ä, ö, ü " * 5 + "end"
+    t.type(text)
+    t.wait(lambda screen: line_of(screen) == ">" + text.replace(" ", ""), "the line")
+    for columns in (61, 40, 120, 33, 100):
+        t.resize(columns)
+        text += str(columns)
+        t.type(str(columns))
+        screen = t.wait(lambda screen: line_of(screen) == ">" + text.replace(" ", ""), f"it in {columns} columns")
+        check(sum(line.startswith("> wide") for line in screen) == 1, f"more than one line: {screen}")
+        check("> hello" in t.lines("-S", "-"), f"what was above is gone: {screen}")
+        check(max(len(line) for line in screen) <= columns, f"wider than the window: {screen}")
+    t.press("ctrl-a")
+    t.resize(50)
+    t.type("X")
+    text = "X" + text
+    t.wait(lambda screen: line_of(screen) == ">" + text.replace(" ", ""), "an X at its beginning")
+    t.resize(100)
+    t.press("enter")
+    t.answer()
+    t.check_asked(["hello", text])
+    t.press("ctrl-d")
+    t.expect_shell(0)
+
+
 def goes_on_after_a_pause(t):
     t.start_chat(SHORT)
     t.type("half ")
@@ -342,14 +375,17 @@ def goes_on_in_a_full_context(t):
 def stops_a_long_prompt_and_goes_on(t):
     with open(t.home + "/long.txt", "w", encoding="utf-8") as file:
         file.write("x" * 60000)
+    t.run("resize-window", "-x", "70", "-y", "40")  # the bar has to fit
     t.start_chat("-c 65000 --prefill-chunk 64 " + SHORT)
     t.enter("/file long.txt")
     t.wait(lambda lines: lines[-1] == ">" and "goes behind the next message" in lines[-2], "the file")
     t.enter("read")
     t.wait_until_busy()
     os.kill(t.chat_pid(), signal.SIGINT)
-    t.wait(lambda lines: lines[-1] == ">" and lines[-2].endswith("(interrupt)]"), "it to stop")
+    t.wait(lambda lines: lines[-1] == ">" and "(interrupt)]" in "".join(lines[-3:]), "it to stop")
+    check(not any("reading the prompt" in line for line in t.lines()), "the bar is left behind")
     t.check_asked([])
+    t.run("resize-window", "-x", "100", "-y", "40")
     t.press("ctrl-d")
     t.expect_shell(0)
 
@@ -409,8 +445,8 @@ def ends_one_answer_like_any_interrupted_program(t):
 
 CASES = [stops_answers_and_not_the_program, edits_lines, keeps_history_for_the_next_chat,
          keeps_the_chat_when_a_line_is_thrown_away, takes_ctrl_c_at_any_moment, takes_several_lines,
-         deletes_whole_characters, sees_a_new_size_and_still_ends, goes_on_after_a_pause,
-         gives_the_terminal_back_when_killed,
+         deletes_whole_characters, sees_a_new_size_and_still_ends, draws_the_line_anew_at_a_new_size,
+         goes_on_after_a_pause, gives_the_terminal_back_when_killed,
          ends_at_the_second_ctrl_c_while_it_is_busy, lets_no_output_steer_the_terminal,
          dims_thinking, writes_plain_text_where_nobody_watches,
          ends_one_answer_like_any_interrupted_program, works_on_a_simple_terminal,

@@ -78,6 +78,23 @@ TEST_F(Thinking, CanBeSwitchedOffInTheTemplate) {
   EXPECT_NE(off.err.find("assistant\n<think>\n\n</think>\n\n\n---"), std::string::npos) << off.err;
 }
 
+TEST_F(Thinking, IsSwitchedByACommandOfTheChatFromTheNextMessageOn) {
+  make({"yes"},
+       "{% if enable_thinking is defined %}({{ 'on' if enable_thinking else 'off' }})"
+       "{% endif %}");
+  const Outcome chat =
+      run_sluice_on("one\n/think off\ntwo\n/think on\nthree\n/think auto\nfour\n",
+                    {"run", "-m", dir / "scripted.gguf", "--verbose-prompt", "--lines"});
+  EXPECT_TRUE(succeeded(chat));
+  size_t at = 0;
+  for (const char* end :
+       {"assistant\n\n---", "assistant\n(off)\n---", "assistant\n(on)\n---", "assistant\n\n---"}) {
+    at = chat.err.find(end, at);
+    ASSERT_NE(at, std::string::npos) << end << "\n" << chat.err;
+    ++at;
+  }
+}
+
 TEST_F(Thinking, OfATemplateThatAlwaysOpensItIsClosedAtOnce) {
   make({"yes"}, "<think>{{ '\n' }}");
   for (const Args& flags : {Args{"--no-thinking"}, Args{"--grammar", "root ::= [a-z]+"}}) {

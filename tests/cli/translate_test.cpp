@@ -1,11 +1,14 @@
 // Other programs' flags in the words of this one: what becomes of each kind of row, that every row
-// of the table is sound, and the value kinds of flags.
+// of the table is sound, that no flag of llama.cpp and Ollama is unknown, and the value kinds of
+// flags.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/flags/translate.h"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -110,14 +113,16 @@ TEST(Translate, HoldsForEveryRowOfTheTable) {
   std::set<std::string> seen;
   for (const cli::ForeignFlag& row : cli::foreign_flags()) {
     for (const std::string& name : names_of(row.names)) {
-      EXPECT_TRUE(seen.insert(name).second) << name << " stands in two rows";
+      EXPECT_TRUE(seen.insert(cat(row.command, " ", name)).second) << name << " stands in two rows";
       EXPECT_NE(row.meaning == cli::Meaning::same, row.ours.empty()) << name;
       EXPECT_NE(row.meaning == cli::Meaning::same, !row.why.empty()) << name;
       EXPECT_EQ(std::string(row.why).find('|'), std::string::npos) << "breaks the page's table";
       Strings flag = words_of(name);
       if (row.takes == cli::Takes::value) flag.push_back("7");
       bool is_read = false;  // by some command: of two that have the flag, one reads it so
-      for (const char* command : {"run", "bench", "plan", "tokenize", "inspect"}) {
+      Strings commands = {"run", "bench", "plan", "tokenize", "inspect"};
+      if (!row.command.empty()) commands = {std::string(row.command)};
+      for (const std::string& command : commands) {
         Strings typed = {command};
         typed.insert(typed.end(), flag.begin(), flag.end());
         const std::string refusal = p.refusal(typed);
@@ -138,7 +143,133 @@ TEST(Translate, HoldsForEveryRowOfTheTable) {
       EXPECT_TRUE(is_read) << name;
     }
   }
-  EXPECT_GT(seen.size(), 250u);
+  EXPECT_GT(seen.size(), 400u);
+}
+
+// What is wrong with how a command takes another program's flag; empty: it works, or one line says
+// what to do instead. A value that is not taken with its flag would be read as a model or a prompt.
+std::string problem_of(Program& p, const std::string& command, const std::string& name,
+                       const std::string& value) {
+  Strings typed = {command, name};
+  if (!value.empty()) typed.push_back(value);
+  const std::string refusal = p.refusal(typed);
+  if (!refusal.empty()) {
+    const bool is_named =
+        refusal.starts_with(name) && (refusal.find(" is not supported: ") != std::string::npos ||
+                                      refusal.find(" has it") != std::string::npos);
+    return is_named ? "" : refusal;
+  }
+  const Strings args = p.read(typed).args;
+  if (args.size() == 1) return "";  // a note
+  const std::string flag = args[1].substr(0, args[1].find('='));
+  const CLI::Option* option = p.app.get_subcommand(command)->get_option_no_throw(flag);
+  if (!option) return flag == "-" || flag == "--help" ? "" : cat("is read as ", flag);
+  const bool takes = option->get_items_expected_max() > 0;
+  return takes == (args.size() > 2) ? "" : cat(flag, takes ? " wants a" : " takes no", " value");
+}
+
+// tests/data/flags/llama_cpp.txt was made of its sources: "--top-k value run,serve".
+TEST(Translate, KnowsEveryFlagOfLlamaCpp) {
+  Program p;
+  std::ifstream file(SLUICE_TEST_DATA "/flags/llama_cpp.txt");
+  int n_flags = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    std::istringstream words(line);
+    std::string name, takes, commands;
+    words >> name >> takes >> commands;
+    for (const std::string& command : names_of(commands)) {
+      EXPECT_EQ(problem_of(p, command, name, takes == "value" ? "1" : ""), "")
+          << "sluice " << command << " " << name;
+      ++n_flags;
+    }
+  }
+  EXPECT_GT(n_flags, 1000);
+}
+
+TEST(Translate, KnowsEveryFlagOfOllama) {
+  Program p;
+  struct Flag {
+    const char* command;
+    const char* name;
+    const char* value;
+  };
+  constexpr Flag kFlags[] = {
+      {"run", "--format", "json"},     {"run", "--hidethinking", ""},
+      {"run", "--insecure", ""},       {"run", "--keepalive", "5m"},
+      {"run", "--nowordwrap", ""},     {"run", "--think", ""},
+      {"run", "--think", "true"},      {"run", "--verbose", ""},
+      {"run", "--truncate", ""},       {"run", "--dimensions", "256"},
+      {"run", "--experimental", ""},   {"run", "--experimental-yolo", ""},
+      {"run", "--help", ""},           {"run", "--experimental-websearch", ""},
+      {"inspect", "--license", ""},    {"inspect", "--modelfile", ""},
+      {"inspect", "--parameters", ""}, {"inspect", "--system", ""},
+      {"inspect", "--template", ""},   {"inspect", "--verbose", ""},
+      {"inspect", "-v", ""},           {"pull", "--insecure", ""},
+  };
+  for (const Flag& flag : kFlags) {
+    EXPECT_EQ(problem_of(p, flag.command, flag.name, flag.value), "")
+        << "sluice " << flag.command << " " << flag.name << " " << flag.value;
+  }
+}
+
+TEST(Translate, NamesTheCommandThatHasAFlag) {
+  Program p;
+  EXPECT_EQ(p.refusal({"inspect", "--ctx-size", "1"}),
+            "--ctx-size is no flag of sluice inspect: sluice run has it");
+  EXPECT_EQ(p.refusal({"serve", "-sys", "x"}),
+            "-sys (here --system) is no flag of sluice serve: sluice run has it, and here each "
+            "request says it (docs/serve.md)");
+  EXPECT_EQ(p.refusal({"model.gguf"}),
+            "'model.gguf' is no command; sluice run model.gguf chats with it");
+}
+
+TEST(Translate, KnowsWhatFlagsMeanToAServerAlone) {
+  Program p;
+  EXPECT_EQ(p.read({"serve", "--metrics", "-cb", "-np", "4", "--cors-origins", "*"}).args,
+            (Strings{"serve", "--parallel", "4", "--cors", "*"}));
+  EXPECT_EQ(p.read({"serve", "--metrics"}).notes,
+            Strings{"--metrics has no meaning here: the server has it in any case"});
+  EXPECT_NE(p.refusal({"run", "--metrics"}).find("this command serves nothing"), std::string::npos);
+  EXPECT_NE(p.refusal({"serve", "--ssl-key-file", "x"}).find("a gateway"), std::string::npos);
+}
+
+// Every flag of every command that takes a number, with something that is none.
+TEST(Messages, OfNumbersNameTheFlagTheValueAndNoTypeOfOurs) {
+  int n_flags = 0;
+  const auto message_of = [](const std::string& command, const std::string& flag,
+                             const std::string& value) -> std::string {
+    Program p;
+    Strings reversed = {value, flag, command};
+    try {
+      p.app.parse(reversed);
+    } catch (const CLI::ParseError& error) {
+      return cli::describe_problem(p.app, error);
+    }
+    return "taken";
+  };
+  const Program all;
+  for (const CLI::App* command : all.app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const CLI::Option* option : command->get_options()) {
+      const std::string type = option->get_type_name();
+      if (!option->nonpositional() || (type != "INT" && type != "UINT" && type != "FLOAT"))
+        continue;
+      ++n_flags;
+      const std::string flag = option->get_name();
+      Strings bad = {"4q", "1e"};
+      if (type != "FLOAT") bad.insert(bad.end(), {"1.5", "99999999999999999999999"});
+      for (const std::string& value : bad) {
+        const std::string message = message_of(command->get_name(), flag, value);
+        EXPECT_TRUE(message.starts_with(flag)) << command->get_name() << ": " << message;
+        EXPECT_NE(message.find(value), std::string::npos) << flag << ": " << message;
+        for (const char* ugly : {"INT", "FLOAT", "Could not", "not in range", "[", "\n"}) {
+          EXPECT_EQ(message.find(ugly), std::string::npos)
+              << command->get_name() << ": " << message;
+        }
+      }
+    }
+  }
+  EXPECT_GT(n_flags, 100);
 }
 
 TEST(WholeNumber, TakesThousandsAndSaysWhatIsWrong) {

@@ -6,6 +6,8 @@
 
 #include <clocale>
 
+#include "base/error.h"
+
 namespace sluice::test {
 namespace {
 
@@ -40,8 +42,8 @@ TEST(WordWrap, MovesAWordThatDoesNotFit) {
 }
 
 TEST(WordWrap, CutsOnlyWhatIsLongerThanALine) {
-  EXPECT_EQ(screen_of({std::string(45, 'x')}, 20),
-            std::string(20, 'x') + "\n" + std::string(20, 'x') + "\nxxxxx");
+  const std::string row(20, 'x');
+  EXPECT_EQ(screen_of({std::string(45, 'x')}, 20), cat(row, "\n", row, "\nxxxxx"));
 }
 
 TEST(WordWrap, KeepsLinesAndNarrowTerminalsAsTheyAre) {

@@ -67,6 +67,9 @@ class DebTest(unittest.TestCase):
         depends = {word.split()[0] for word in self.field("Depends").split(",")}
         self.assertEqual(depends, {"libc6", "libgcc-s1", "libpcre2-8-0", "libstdc++6"})
         self.assertIn("libc6 (>= 2.", self.field("Depends"))
+        # What it loads by name, when it fetches a model.
+        loaded = re.search(rb"libcurl\.so\.(\d+)", (self.work / "root/usr/bin/sluice").read_bytes())
+        self.assertEqual(self.field("Recommends"), f"libcurl{loaded[1].decode()}, ca-certificates")
         if shutil.which("dpkg-shlibdeps"):
             self.assertIn("ldconfig", (self.work / "control/postinst").read_text())
 

@@ -62,6 +62,15 @@ class LogTest(unittest.TestCase):
         self.ask(server, 10)
         self.assertEqual(server.stop()[0], 0)
 
+    def test_flags_as_for_llama_server_and_a_context_beyond_the_trained_one(self):
+        server = Server("--metrics", "--slots", "-cb", "-fa", "on", "-np", "2", "-a", "mine", "--log-disable", "-c", "4k")
+        with server:
+            self.assertEqual(server.request("GET", "/metrics")[0], 200)
+        log = server.read_log()
+        self.assertIn("note: --metrics has no meaning here: the server has it in any case\n", log)
+        self.assertIn("warning: a context of 4096 tokens is more than the 2048 that the model was trained for", log)
+        self.assertNotIn("GET /metrics", log)
+
     def test_quiet_means_no_lines_of_requests(self):
         with Server("--quiet") as server:
             self.ask(server, 3)

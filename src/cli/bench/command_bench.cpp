@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -163,6 +164,7 @@ BenchReport measure(const BenchFlags& flags) {
     shape = model_file::read_shape(file);
     report.cost = cost_of(shape, flags.model.session);
     plan.tests = tests_of(flags, shape.n_ctx_train);
+    flags.model.warn_of_context(file);
     if (report.session.n_ctx == 0) report.session.n_ctx = context_for(plan.tests);
     choose_device(file, flags.threads.values.front(), report.session);
     plan.session = report.session;
@@ -232,7 +234,8 @@ void add_bench(CLI::App& app) {
                         whole_number(0, 1024));
   command->add_option("-r,--repeats", flags->n_repeats, "timed repeats of each test (5)")
       ->transform(at_least(1));
-  command->add_option("--seed", flags->seed, "seed of the random tokens (0)");
+  command->add_option("--seed", flags->seed, "seed of the random tokens (0)")
+      ->transform(whole_number(0, std::numeric_limits<int64_t>::max()));
   command->add_flag("--cold", flags->cold, "load with the file dropped from the page cache");
   CLI::Option* json = command->add_flag("--json", flags->json, "print JSON");
   command->add_flag("--md", flags->markdown, "print a Markdown table")->excludes(json);

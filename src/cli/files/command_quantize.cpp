@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -9,6 +12,8 @@
 #include "cli/files/json_text.h"
 #include "cli/files/model_registry.h"
 #include "cli/flags/flag_checks.h"
+#include "cli/flags/hub_flags.h"
+#include "cli/flags/model_options.h"
 #include "cli/terminal/progress_bar.h"
 #include "gguf/model_file.h"
 #include "model_file/requantize.h"
@@ -18,6 +23,7 @@ namespace sluice::cli {
 namespace {
 
 struct QuantizeFlags {
+  std::vector<std::string> words;
   std::string in;
   std::string out;
   std::string type;
@@ -50,6 +56,31 @@ void require_other_files(const gguf::ModelFile& in, const std::string& out) {
                   cat(target, ": is the input itself; give another output file"));
     }
   }
+}
+
+// The model unless a flag gave it, the output, its type; llama.cpp takes a number of threads
+// behind.
+void take_words(QuantizeFlags& flags) {
+  std::span<const std::string> rest = flags.words;
+  const auto next = [&] {
+    std::string word = rest.empty() ? "" : rest.front();
+    if (!rest.empty()) rest = rest.subspan(1);
+    return word;
+  };
+  if (flags.in.empty()) flags.in = next();
+  flags.out = next();
+  flags.type = next();
+  const std::string threads = next();
+  if (flags.type.empty() || !rest.empty()) {
+    throw CLI::ValidationError(
+        "expected a model, the file to write and its type, as in sluice quantize model.gguf "
+        "model-Q4_K_M.gguf Q4_K_M");
+  }
+  if (threads.empty()) return;
+  std::string number = threads;
+  const std::string problem = read_whole_number(number, 0, 1024);
+  if (!problem.empty()) throw CLI::ValidationError("threads", problem);
+  flags.n_threads = std::stoi(number);
 }
 
 void run(const QuantizeFlags& flags) {
@@ -89,20 +120,23 @@ void run(const QuantizeFlags& flags) {
 void add_quantize(CLI::App& app) {
   CLI::App* command = app.add_subcommand("quantize", "write a model in another type");
   const auto flags = flags_for<QuantizeFlags>(*command, run);
-  CLI::Option* in = command->add_option("input", flags->in, "GGUF file, or a model's name");
-  CLI::Option* out = command->add_option("output", flags->out, "file to write");
-  CLI::Option* type = command->add_option("type", flags->type,
-                                          "F32 F16 BF16 Q8_0 Q4_0 Q4_K Q5_K Q6_K Q4_K_M Q5_K_M");
+  CLI::Option* model =
+      command->add_option("-m,--model", flags->in, "GGUF file, or a name that sluice list shows")
+          ->group(kModelGroup);
+  add_hub_flags(*command, flags->in, model);
+  command
+      ->add_option("words", flags->words,
+                   "the model, the file to write and its type: F32 F16 BF16 Q8_0 Q4_0 Q4_K Q5_K "
+                   "Q6_K Q4_K_M Q5_K_M")
+      ->type_name("MODEL OUTPUT TYPE");
   command->add_flag("--types", flags->types, "list the types that it can write");
   command
       ->add_option("-t,--threads", flags->n_threads,
                    "CPU threads (0: one per fast core, within the container's quota)")
       ->transform(whole_number(0, 1024));
   command->add_flag("--json", flags->json, "print the result as JSON");
-  command->parse_complete_callback([flags, in, out, type] {
-    for (const CLI::Option* needed : {in, out, type}) {
-      if (!flags->types && needed->count() == 0) throw CLI::RequiredError(needed->get_name());
-    }
+  command->parse_complete_callback([flags] {
+    if (!flags->types) take_words(*flags);
   });
 }
 

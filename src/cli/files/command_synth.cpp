@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -150,7 +151,9 @@ void add_synth(CLI::App& app) {
   command->add_option("--eps", c.norm_eps, "epsilon of the norms")->capture_default_str();
   command->add_option("--std", flags->options.std, "standard deviation of the weights")
       ->capture_default_str();
-  command->add_option("--seed", flags->options.seed, "seed")->capture_default_str();
+  command->add_option("--seed", flags->options.seed, "seed (0)")
+      ->transform(whole_number(0, std::numeric_limits<int64_t>::max()))
+      ->capture_default_str();
   command
       ->add_option("-t,--threads", flags->n_threads,
                    "CPU threads (0: one per fast core, within the container's quota)")

@@ -13,8 +13,12 @@
 namespace sluice::cli {
 namespace {
 
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
 const CLI::App* find_command(const CLI::App& app, std::string_view name) {
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command : commands_of(app)) {
     if (command->get_name() == name) return command;
   }
   return nullptr;
@@ -30,7 +34,19 @@ std::vector<const CLI::Option*> options_of(const CLI::App& command) {
   return options;
 }
 
-KnownFlags flags_of(const CLI::App& command) {
+// The option of this name, "-m" or "--model"; null: there is none.
+const CLI::Option* find_option(const std::vector<const CLI::Option*>& options,
+                               std::string_view name) {
+  const bool is_long = name.starts_with("--");
+  const std::string bare(name.substr(std::min<size_t>(is_long ? 2 : 1, name.size())));
+  for (const CLI::Option* option : options) {
+    const std::vector<std::string>& names = is_long ? option->get_lnames() : option->get_snames();
+    if (std::ranges::find(names, bare) != names.end()) return option;
+  }
+  return nullptr;
+}
+
+KnownFlags flags_of(const CLI::App& app, const CLI::App& command) {
   KnownFlags known;
   known.command = command.get_name();
   const auto options = options_of(command);
@@ -39,14 +55,14 @@ KnownFlags flags_of(const CLI::App& command) {
     for (const std::string& name : option->get_snames()) known.names.push_back("-" + name);
   }
   known.takes_value = [options](std::string_view name) -> std::optional<bool> {
-    for (const CLI::Option* option : options) {
-      const bool is_long = name.starts_with("--");
-      const std::string bare(name.substr(std::min<size_t>(is_long ? 2 : 1, name.size())));
-      const std::vector<std::string>& names = is_long ? option->get_lnames() : option->get_snames();
-      if (std::ranges::find(names, bare) == names.end()) continue;
-      return option->get_items_expected_max() > 0;
+    const CLI::Option* option = find_option(options, name);
+    return option ? std::optional(option->get_items_expected_max() > 0) : std::nullopt;
+  };
+  known.owner = [&app](std::string_view name) -> std::string {
+    for (const CLI::App* other : commands_of(app)) {
+      if (find_option(options_of(*other), name)) return other->get_name();
     }
-    return std::nullopt;
+    return "";
   };
   return known;
 }
@@ -60,8 +76,9 @@ std::string own_name(const CLI::App& app, const std::string& typed) {
     if (!known.ours.empty()) return std::string(known.ours);
     throw FlagRefused(cat("there is no command '", typed, "': ", known.instead));
   }
-  for (const CLI::App* c : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(c->get_name());
+  for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+  if (typed.ends_with(".gguf")) {
+    throw FlagRefused(cat("'", typed, "' is no command; sluice run ", typed, " chats with it"));
   }
   const std::string similar = nearest(typed, names);
   throw FlagRefused(cat("'", typed, "' is no command",
@@ -84,7 +101,7 @@ CommandLine read_command_line(const CLI::App& app, std::vector<std::string> type
   if (typed[0].starts_with('-')) typed.insert(typed.begin(), "run");
   const std::string name = own_name(app, typed[0]);
   typed.erase(typed.begin());
-  Translation translated = translate(typed, flags_of(*find_command(app, name)));
+  Translation translated = translate(typed, flags_of(app, *find_command(app, name)));
   translated.args.insert(translated.args.begin(), name);
   return {std::move(translated.args), std::move(translated.notes)};
 }

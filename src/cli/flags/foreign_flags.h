@@ -21,14 +21,16 @@ struct ForeignFlag {
   Meaning meaning;
   // same: what is read instead; the value goes behind it, after a final '@' without a space.
   std::string_view ours;
-  std::string_view why;  // none: why it has no meaning. absent: what to do instead.
+  std::string_view why;           // none: why it has no meaning. absent: what to do instead.
+  std::string_view command = {};  // of this command alone; such a row comes before the others
 };
 
 std::span<const ForeignFlag> foreign_flags();
 
-// The row of a name with this value, or of the name alone; null: unknown.
-const ForeignFlag* find_foreign(std::string_view name, std::string_view value);
-const ForeignFlag* find_foreign(std::string_view name);
+// The row of a command's flag with this value, or of its name alone; null: unknown.
+const ForeignFlag* find_foreign(std::string_view command, std::string_view name,
+                                std::string_view value);
+const ForeignFlag* find_foreign(std::string_view command, std::string_view name);
 
 // A command's name, as Ollama has it.
 struct ForeignCommand {

@@ -32,6 +32,17 @@ constexpr Named<WeightMemory> kWeightMemories[] = {{"auto", WeightMemory::automa
 constexpr const char* kModelIs =
     "GGUF file (of a split model the first shard), or a name that sluice list shows";
 
+// "yarn by 4, from 32768 tokens"; "none".
+std::string rope_scaling_of(const gguf::Metadata& keys, const std::string& arch) {
+  const std::string scaling = arch + ".rope.scaling.";
+  const float factor =
+      keys.get_float_or(scaling + "factor", keys.get_float_or(arch + ".rope.scale_linear", 1.0f));
+  const std::string type = keys.get_string_or(scaling + "type", factor == 1.0f ? "none" : "linear");
+  if (type == "none" || factor == 0.0f) return "none";
+  const int64_t from = keys.get_int_or(scaling + "original_context_length", 0);
+  return cat(type, " by ", factor, from > 0 ? cat(", from ", from, " tokens") : "");
+}
+
 }  // namespace
 
 CLI::Option* add_model_name(CLI::App& command, std::string& name) {
@@ -106,17 +117,23 @@ Model ModelOptions::load() const {
   return Model::load(file(), options);
 }
 
-void ModelOptions::warn_of_context(const Model& model) const {
-  const int n_ctx = session.n_ctx, n_ctx_train = model.info().n_ctx_train;
-  if (n_ctx_train <= 0 || n_ctx <= n_ctx_train) return;
-  const gguf::ModelFile opened = gguf::ModelFile::open(file());
+void ModelOptions::warn_of_context(const gguf::ModelFile& opened) const {
   const gguf::Metadata& keys = opened.metadata();
-  const std::string prefix = keys.get_string_or("general.architecture", "") + ".rope.scaling.";
-  const std::string scaling = keys.get_string_or(prefix + "type", "none");
-  print_warning(cat("a context of ", n_ctx, " tokens is more than the ", n_ctx_train,
+  const std::string arch = keys.get_string_or("general.architecture", "");
+  const int64_t n_ctx_train = keys.get_int_or(arch + ".context_length", 0);
+  if (n_ctx_train <= 0 || session.n_ctx <= n_ctx_train) return;
+  print_warning(cat("a context of ", session.n_ctx, " tokens is more than the ", n_ctx_train,
                     " that the model was trained for, so answers may go wrong beyond; the file's "
                     "rope scaling: ",
-                    scaling));
+                    rope_scaling_of(keys, arch)));
+}
+
+// The file is mapped once more, which there may be no room for, so only where there is cause.
+void ModelOptions::warn_of_context(const Model& model) const {
+  const int n_ctx_train = model.info().n_ctx_train;
+  if (n_ctx_train > 0 && session.n_ctx > n_ctx_train) {
+    warn_of_context(gguf::ModelFile::open(file()));
+  }
 }
 
 Session open_session(const Model& model, SessionOptions options) {

@@ -15,6 +15,10 @@ class App;
 class Option;
 }  // namespace CLI
 
+namespace sluice::gguf {
+class ModelFile;
+}  // namespace sluice::gguf
+
 namespace sluice::cli {
 
 // Headings of the help.
@@ -46,9 +50,10 @@ struct ModelOptions {
   // With a progress bar on a terminal.
   Model load() const;
 
-  // Says where the context is larger than the trained one, and what rope scaling the file has.
-  // For a session that is open: where it cannot be, that is said alone.
+  // Says where the context that was asked for is larger than the trained one, and what rope scaling
+  // the file has. For a session that is open: where it cannot be, that is said alone.
   void warn_of_context(const Model& model) const;
+  void warn_of_context(const gguf::ModelFile& opened) const;
 
   // "1,2,3" -> ids; throws Errc::bad_request for what is not a number.
   std::vector<TokenId> token_ids() const;

@@ -62,7 +62,7 @@ class Translator {
     const bool has_next = is_joined || at_ < args_.size();
     const std::string next = is_joined ? arg.substr(equals + 1) : has_next ? args_[at_] : "";
     const auto own = known_.takes_value(name);
-    if (const ForeignFlag* row = has_next ? find_foreign(name, next) : nullptr) {
+    if (const ForeignFlag* row = has_next ? find_foreign(known_.command, name, next) : nullptr) {
       if (!is_joined) ++at_;
       return take(*row, cat(name, " ", next), std::nullopt);
     }
@@ -71,7 +71,7 @@ class Translator {
       if (*own && !is_joined && has_next) out_.args.push_back(args_[at_++]);
       return;
     }
-    const ForeignFlag* row = find_foreign(name);
+    const ForeignFlag* row = find_foreign(known_.command, name);
     if (!row) refuse_unknown(name);
     const bool takes =
         row->takes == Takes::value || (row->takes == Takes::on_off && is_on_off(next));
@@ -101,8 +101,8 @@ class Translator {
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     if (is_flag(words.front()) && !known_.takes_value(words.front())) {
-      throw FlagRefused(
-          cat(named, " (here ", words.front(), ") is no flag of sluice ", known_.command));
+      throw FlagRefused(cat(named, " (here ", words.front(), ") is no flag of sluice ",
+                            known_.command, whose(words.front())));
     }
     if (value && joins) {
       words.back() += *value;
@@ -112,10 +112,23 @@ class Translator {
     out_.args.insert(out_.args.end(), words.begin(), words.end());
   }
 
+  // ": sluice run has it"
+  std::string whose(const std::string& name) const {
+    const std::string owner = known_.owner(name);
+    if (owner.empty()) return "";
+    const bool is_asked = known_.command == "serve" && owner == "run";
+    return cat(": sluice ", owner, " has it",
+               is_asked ? ", and here each request says it (docs/serve.md)" : "");
+  }
+
   [[noreturn]] void refuse_unknown(const std::string& name) const {
+    if (const std::string text = whose(name); !text.empty()) {
+      throw FlagRefused(cat(name, " is no flag of sluice ", known_.command, text));
+    }
     std::vector<std::string> names = known_.names;
     for (const ForeignFlag& row : foreign_flags()) {
-      if (row.meaning == Meaning::same)
+      const bool is_here = row.command.empty() || row.command == known_.command;
+      if (row.meaning == Meaning::same && is_here)
         names.emplace_back(row.names.substr(0, row.names.find(',')));
     }
     const std::string similar = nearest(name, names);

@@ -18,6 +18,8 @@ struct KnownFlags {
   std::vector<std::string> names;  // "-m", "--model", ...: for "did you mean"
   // Whether this flag takes a value; nothing: the command has no such flag.
   std::function<std::optional<bool>(std::string_view name)> takes_value;
+  // Another command that has this flag; empty: none.
+  std::function<std::string(std::string_view name)> owner;
 };
 
 struct Translation {

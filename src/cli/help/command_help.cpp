@@ -16,12 +16,15 @@ namespace {
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 std::string topic_text(const CLI::App& app, const std::string& topic) {
-  if (topic.empty()) return app.help();
+  // Not app.help(), which is that of the command that was given: this one's.
+  if (topic.empty()) {
+    return app.get_formatter()->make_help(&app, "sluice", CLI::AppFormatMode::Normal);
+  }
   if (topic == "flags") return foreign_flags_page();
   if (topic == "man") return man_page(app);
   std::vector<std::string> names = {"flags", "man"};
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == topic) return command->help("sluice " + topic);
+    if (command->get_name() == topic) return command->help("sluice");
     names.push_back(command->get_name());
   }
   const std::string similar = nearest(topic, names);

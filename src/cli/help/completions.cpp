@@ -40,32 +40,47 @@ std::string command_names(const CLI::App& app) {
 
 }  // namespace
 
+// The word comes from the line: bash's own words end at colons, which names of models have.
 std::string bash_completions(const CLI::App& app) {
   std::string out =
       cat("# bash completion for sluice; made by: sluice completions bash\n"
           "_sluice() {\n"
-          "  local word=${COMP_WORDS[COMP_CWORD]} flags=\n"
-          "  if (( COMP_CWORD == 1 )); then\n"
-          "    COMPREPLY=($(compgen -W '",
+          "  local line=${COMP_LINE:0:COMP_POINT} flags=\n"
+          "  local word=${line##*[[:space:]]}\n"
+          "  local -a words\n"
+          "  read -ra words <<< \"${line%\"$word\"}\"\n"
+          "  COMPREPLY=()\n"
+          "  if (( ${#words[@]} == 1 )) && [[ $word != -* ]]; then\n"
+          "    mapfile -t COMPREPLY < <(compgen -W '",
           command_names(app),
-          " --help --version' -- \"$word\"))\n"
+          "' -- \"$word\")\n"
           "    return\n"
           "  fi\n"
-          "  case ${COMP_WORDS[1]} in\n");
+          "  case ${words[1]-} in\n");
   for (const CLI::App* command : commands_of(app)) {
-    out += cat("    ", command->get_name(), ") flags=", in_single_quotes(flags_line(*command)),
-               " ;;\n");
+    const std::string name = command->get_name();
+    const std::string pattern = name == "run" ? "run | -*" : name;  // flags alone are those of run
+    out += cat("    ", pattern, ") flags=", in_single_quotes(flags_line(*command)), " ;;\n");
   }
   return out +
+         "    '') flags='--help --version' ;;\n"
          "  esac\n"
          "  if [[ $word == -* ]]; then\n"
-         "    COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
-         "  else\n"
-         "    COMPREPLY=($(compgen -W \"$(sluice list --names 2>/dev/null)\" -- \"$word\")"
-         " $(compgen -f -- \"$word\"))\n"
+         "    mapfile -t COMPREPLY < <(compgen -W \"$flags\" -- \"$word\")\n"
+         "    return\n"
+         "  fi\n"
+         "  mapfile -t COMPREPLY < <(compgen -W \"$(sluice list --names 2>/dev/null)\" -- "
+         "\"$word\")\n"
+         "  if [[ -z $word || ${#COMPREPLY[@]} -eq 0 ]]; then\n"
+         "    compopt -o filenames 2>/dev/null\n"
+         "    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- \"$word\")\n"
+         "  fi\n"
+         "  # What is typed up to a colon stays as it is.\n"
+         "  if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then\n"
+         "    COMPREPLY=(\"${COMPREPLY[@]#\"${word%\"${word##*:}\"}\"}\")\n"
          "  fi\n"
          "}\n"
-         "complete -o filenames -F _sluice sluice\n";
+         "complete -F _sluice sluice\n";
 }
 
 std::string zsh_completions(const CLI::App& app) {
@@ -109,7 +124,12 @@ std::string zsh_completions(const CLI::App& app) {
          "    _files\n"
          "  fi\n"
          "}\n"
-         "compdef _sluice sluice\n";
+         // As a file of $fpath it is the body of this function at the first Tab.
+         "if [[ ${funcstack[1]-} == _sluice ]]; then\n"
+         "  _sluice \"$@\"\n"
+         "else\n"
+         "  compdef _sluice sluice\n"
+         "fi\n";
 }
 
 std::string fish_completions(const CLI::App& app) {

@@ -16,6 +16,8 @@ constexpr Example kExamples[] = {
     {"run", "sluice run model.gguf -p \"Sum this up:\" < notes.txt", "a question about a file"},
     {"run", "sluice run model.gguf -c 32k -ngl 99 --n-cpu-moe 20 -p \"Hi\"", "placed by hand"},
     {"run", "sluice run model.gguf -p \"A person\" -j @person.json --json", "JSON in, JSON out"},
+    {"serve", "sluice serve model.gguf", "a page to chat, and OpenAI's API, at 127.0.0.1:8080"},
+    {"serve", "sluice serve model.gguf --host 0.0.0.0 --api-key-file keys -np 16", "to others too"},
     {"plan", "sluice plan model.gguf", "on this machine"},
     {"plan", "sluice plan model.gguf --hw rtx4070ti-12g+64g-ddr5 -c 32k", "on another one"},
     {"plan", "sluice plan -hf Qwen/Qwen3-30B-A3B-GGUF:Q4_K_M", "before 18 GB are fetched"},

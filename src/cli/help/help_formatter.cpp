@@ -41,6 +41,13 @@ std::string value_name(const CLI::Option& option) {
   return type.substr(0, type.find(':'));
 }
 
+std::string description_of(const CLI::Option& option) {
+  const std::string& text = option.get_description();
+  const std::string fallback = option.get_default_str();
+  const bool is_computed = fallback == "0";  // the text says how
+  return fallback.empty() || is_computed ? text : cat(text, " (", fallback, ")");
+}
+
 std::string HelpFormatter::make_description(const CLI::App* app) const {
   std::string out = app->get_description() + "\n";
   const std::string name = app->get_parent() ? app->get_name() : "";
@@ -59,7 +66,7 @@ std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
 }
 
 std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
-  return wrapped(option->get_description(), kColumns - column_width_);
+  return wrapped(description_of(*option), kColumns - column_width_);
 }
 
 }  // namespace sluice::cli

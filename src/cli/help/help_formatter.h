@@ -15,6 +15,9 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option_desc(const CLI::Option* option) const override;
 };
 
+// What it does, and its default where the text does not say it.
+std::string description_of(const CLI::Option& option);
+
 // "N", "NUMBER", "TEXT" or the option's own word; empty: it takes no value.
 std::string value_name(const CLI::Option& option);
 

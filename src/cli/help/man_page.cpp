@@ -20,6 +20,8 @@ std::string roff(std::string_view text) {
       out += "\\-";
     } else if (c == '\\') {
       out += "\\e";
+    } else if (c == '"') {
+      out += "\\(dq";  // which ends no argument
     } else {
       out += c;
     }
@@ -36,7 +38,7 @@ std::string option_entry(const CLI::Option& option) {
   if (names.empty()) names = option.get_name(true);
   const std::string value = value_name(option);
   return cat(".TP\n.B ", roff(names), value.empty() ? "" : cat(" ", roff(value)), "\n",
-             roff(option.get_description()), "\n");
+             roff(description_of(option)), "\n");
 }
 
 std::string example_entries(std::string_view command) {

@@ -58,6 +58,7 @@ void run(const PlanFlags& flags) {
   }
   const engine::SessionPlan plan = engine::plan_session(request);
   for (const std::string& warning : plan.warnings) print_warning(warning);
+  flags.model.warn_of_context(file);
   const PlannedModel planned{described.path, file.file_bytes(), plan, gpus,
                              choice.has_gpu ? choice.reason : ""};
   if (!described.pull_name.empty()) {

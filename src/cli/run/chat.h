@@ -61,6 +61,7 @@ class Chat {
   void undo(const std::string& argument);
   void edit(const std::string& argument);
   void set(const std::string& argument);
+  void set_sampling(const std::string& argument);
   void think(const std::string& argument);
   void file(const std::string& argument);
   void save(const std::string& argument);

@@ -30,6 +30,7 @@ struct Chat::Command {
 
 constexpr Chat::Command Chat::kCommands[] = {
     {"/help", "", &Chat::help, "this text"},
+    {"/?", "", &Chat::help, ""},
     {"/retry", "", &Chat::retry, "answer the last message again (also /regen)"},
     {"/regen", "", &Chat::retry, ""},
     {"/undo", "", &Chat::undo, "take the last message and its answer back"},
@@ -41,11 +42,13 @@ constexpr Chat::Command Chat::kCommands[] = {
      "a sampling parameter, such as /set temp 0.7; or show all"},
     {"/think", "on|off|auto", &Chat::think, "whether the model thinks first"},
     {"/file", "PATH", &Chat::file, "put a file's text behind the next message", true},
+    {"/read", "PATH", &Chat::file, "", true},
     {"/save", "FILE", &Chat::save, "keep the conversation", true},
     {"/load", "FILE", &Chat::load, "go on with a kept one", true},
     {"/stats", "", &Chat::stats, "what this conversation has computed, and its use of the context"},
     {"/quit", "", &Chat::quit, "end (also Ctrl-D)"},
     {"/exit", "", &Chat::quit, ""},
+    {"/bye", "", &Chat::quit, ""},
 };
 
 namespace {
@@ -218,7 +221,16 @@ void Chat::edit(const std::string& argument) {
   confirm("the last message and its answer are taken back; edit it and press Enter");
 }
 
+// As Ollama's chat has them: "/set parameter temperature 0.7", "/set nothink", "/set system TEXT".
 void Chat::set(const std::string& argument) {
+  const std::string first = argument.substr(0, argument.find(' '));
+  if (first == "parameter") return set(argument_of(argument));
+  if (first == "think" || first == "nothink") return think(first == "think" ? "on" : "off");
+  if (first == "system") return system(argument_of(argument));
+  set_sampling(argument);
+}
+
+void Chat::set_sampling(const std::string& argument) {
   sampler::SamplerOptions options = chooser_.options();
   if (argument.empty()) {
     for_each_parameter([&](const auto& p) {

@@ -244,7 +244,8 @@ void run(const RunOptions& options) {
 // --tokens takes ids, prints ids and is greedy: of the flags about text and choosing, it has a use
 // for few. `n_general`: how many flags come before those.
 void require_token_flags(const CLI::App& command, size_t n_general) {
-  constexpr std::string_view kUsed[] = {"--predict", "--ignore-eos", "--json"};
+  // The words are the model alone: take_words() has refused a text.
+  constexpr std::string_view kUsed[] = {"words", "--predict", "--ignore-eos", "--json"};
   const auto options = command.get_options();
   for (const CLI::Option* option : std::span(options).subspan(n_general)) {
     const bool is_used = std::ranges::find(kUsed, option->get_name()) != std::end(kUsed);

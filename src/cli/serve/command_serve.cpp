@@ -94,6 +94,7 @@ void serve(const ServeOptions& options) {
   settings.models = source_of(options.model, settings.engine.n_sequences);
   if (options.keep_alive > 0.0) settings.keep_alive = options.keep_alive;
   std::optional<Model> model = options.model.load();
+  options.model.warn_of_context(*model);
   std::optional<ProgressBar> bar("loading the device");
   if (bar->visible()) settings.engine.session.progress = bar->updater();
   server::Server server(*model, settings);
@@ -122,7 +123,8 @@ void add_serve(CLI::App& app) {
   options->model.add_to(*command);
   command->add_option("--host", server.host,
                       "address to listen at (127.0.0.1: this machine alone)");
-  command->add_option("--port", server.port, "port to listen at; 0: any that is free (8080)");
+  command->add_option("--port", server.port, "port to listen at; 0: any that is free (8080)")
+      ->transform(whole_number(0, 65535));
   command
       ->add_option("--api-key", options->keys,
                    "key that clients must show; may be given again. Others on this machine can see "
@@ -132,26 +134,26 @@ void add_serve(CLI::App& app) {
   command
       ->add_option("--parallel", server.engine.n_sequences,
                    "answers that are computed at the same time, also -np (8)")
-      ->check(CLI::Range(1, 256));
+      ->transform(whole_number(1, 256));
   command
       ->add_option("--queue", server.engine.n_queued,
                    "requests that may wait besides; more are refused with status 429 (64)")
-      ->check(at_least(0));
+      ->transform(at_least(0));
   command
       ->add_option("--cors", server.origins,
                    "origin of web pages that may call, such as http://localhost:3000, or * for "
                    "all; may be given again (none but its own)")
       ->allow_extra_args(false);
   command->add_option("--max-body", options->max_body_mib, "MiB of a request at most (16)")
-      ->check(CLI::Range(1, 1024));
+      ->transform(whole_number(1, 1024));
   command
       ->add_option("--timeout", server.receive_seconds,
                    "seconds for a request to arrive, and for a client to read on (30)")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->transform(number_between(0.1, 3600.0));
   command
       ->add_option("--drain", server.drain_seconds,
                    "seconds for running answers to end after SIGTERM (30)")
-      ->check(CLI::Range(0.0, 3600.0));
+      ->transform(number_between(0.0, 3600.0));
   command->add_flag("--swap", server.swap,
                     "load the model that a request names, one of those that sluice list shows, in "
                     "the place of the one before; else the name is ignored");
@@ -159,7 +161,10 @@ void add_serve(CLI::App& app) {
       ->add_option("--keep-alive", options->keep_alive,
                    "seconds after which an unused model is unloaded, until the next request (0: "
                    "never)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->transform(number_between(0.0, 1e6));
+  command->add_option("--prefixes", server.prefix_folder,
+                      "folder for beginnings of prompts that clients save and restore by name; it "
+                      "must exist (without one, nothing is saved)");
   command->add_flag("--quiet", options->quiet, "no line for each request");
 }
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
@@ -169,11 +170,14 @@ void add_simulate(CLI::App& app) {
       command->add_option("--generate", generator.n_decode, "instead, generate so many tokens")
           ->transform(whole_number(1, 1000000000))
           ->excludes(trace);
-  CLI::Option* model =
-      command->add_option("-m,--model", flags->model, "whose shape to generate for (Qwen3-30B-A3B)")
-          ->needs(generate);
+  CLI::Option* model = command
+                           ->add_option("-m,--model,model", flags->model,
+                                        "whose shape to generate for (Qwen3-30B-A3B)")
+                           ->needs(generate);
   add_hub_flags(*command, flags->model, model);
-  command->add_option("--seed", generator.seed, "seed (3)")->needs(generate);
+  command->add_option("--seed", generator.seed, "seed (3)")
+      ->transform(whole_number(0, std::numeric_limits<int64_t>::max()))
+      ->needs(generate);
   command->add_option("--topic-steps", generator.topic_steps, "tokens of a topic (400)")
       ->transform(at_least(1))
       ->needs(generate);

@@ -16,9 +16,11 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/terminal/editing_signals.h"
+#include "cli/terminal/reflow.h"
 #include "cli/terminal/style.h"
 #include "cli/terminal/terminal_text.h"
 
@@ -147,11 +149,32 @@ struct LineEditor::Terminal {
     return CC_REDISPLAY;
   }
 
+  // Where the terminal has moved the line's rows together or apart, the editor's picture of them is
+  // wrong: they go, and it draws them anew.
+  void draw_anew() {
+    const LineInfoW* line = el_wline(editor);
+    const std::wstring_view before(line->buffer, static_cast<size_t>(line->cursor - line->buffer));
+    const std::wstring shown =
+        std::wstring(plain_prompt.begin(), plain_prompt.end()).append(before);
+    const int n_columns = terminal_columns(STDOUT_FILENO);
+    const int n_up = rows_above(shown, std::exchange(drawn_columns, n_columns), n_columns);
+    std::fputs("\r", stdout);
+    if (n_up > 0) std::printf("\x1b[%dA", n_up);
+    std::fputs("\x1b[J", stdout);
+    std::fflush(stdout);
+    el_resize(editor);
+    el_set(editor, EL_REFRESH);
+  }
+
   // The terminal is given back where a signal ends or stops the program.
-  void heed(int signal) const {
+  void heed(int signal) {
     switch (signal) {
       case SIGWINCH:
-        el_resize(editor);
+        if (is_smart_terminal()) {
+          draw_anew();
+        } else {
+          el_resize(editor);
+        }
         return;
       case SIGCONT:
         el_set(editor, EL_PREP_TERM, 1);
@@ -205,6 +228,8 @@ struct LineEditor::Terminal {
   History* past;
   std::optional<EditingSignals> signals;  // while a line is read
   std::string prompt;
+  std::string plain_prompt;  // without colours; ASCII
+  int drawn_columns = 0;     // of the terminal when the line was drawn
   std::string history_path;
   Completer completer;
   bool was_interrupted = false;
@@ -229,7 +254,10 @@ LineEditor::Input LineEditor::read_line(const std::string& prompt, const std::st
     if (!std::getline(std::cin, line)) return {};
     return {Outcome::message, line};
   }
+  terminal_->plain_prompt = prompt;
   terminal_->prompt = styled_prompt(prompt);
+  el_resize(terminal_->editor);  // as it may have become since the last line
+  terminal_->drawn_columns = terminal_columns(STDOUT_FILENO);
   terminal_->was_interrupted = false;
   int n = 0;
   terminal_->signals.emplace();

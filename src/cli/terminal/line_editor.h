@@ -1,4 +1,6 @@
-// Lines typed by a person: editing and history on a terminal (libedit), plain lines from a pipe.
+// Lines typed by a person: editing and history on a terminal, plain lines from a pipe. The editor
+// is libedit: Debian 12 keeps no other one up but readline, whose licence (GPL) would become ours.
+// Pastes, searches that are given up and new sizes of the terminal are handled here, not there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -10,11 +10,13 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/terminal/style.h"
 
 namespace sluice::cli {
 namespace {
 
-constexpr int kWidth = 30;
+constexpr size_t kWidth = 30;
+constexpr size_t kLeastWidth = 5;
 constexpr auto kInterval = std::chrono::milliseconds(100);
 
 // Bytes, unless there is a unit.
@@ -31,18 +33,22 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-std::string progress_line(const WorkDone& p, const std::string& unit) {
+std::string progress_line(const WorkDone& p, const std::string& unit, size_t n_columns) {
   const double share = std::min(1.0, static_cast<double>(p.done) / static_cast<double>(p.total));
-  const auto filled = static_cast<size_t>(share * kWidth);
   std::string line =
-      cat("[", std::string(filled, '#'), std::string(kWidth - filled, '.'), "] ",
-          static_cast<int>(share * 100.0), " %  ",
+      cat(static_cast<int>(share * 100.0), " %  ",
           unit.empty() ? format_bytes(p.done) : cat(p.done), " of ", amount(p.total, unit));
-  if (p.done <= p.before) return line;
-  const double rate = static_cast<double>(p.done - p.before) / std::max(1e-3, p.seconds);
-  const auto n_left = static_cast<double>(p.total - std::min(p.done, p.total));
-  return cat(line, "  ", amount(static_cast<uint64_t>(rate), unit), "/s  ", duration(n_left / rate),
-             " left");
+  if (p.done > p.before) {
+    const double rate = static_cast<double>(p.done - p.before) / std::max(1e-3, p.seconds);
+    const auto n_left = static_cast<double>(p.total - std::min(p.done, p.total));
+    line += cat("  ", amount(static_cast<uint64_t>(rate), unit), "/s  ", duration(n_left / rate),
+                " left");
+  }
+  const size_t n_around = line.size() + std::string_view("[] ").size();
+  const size_t width = n_columns > n_around ? std::min(kWidth, n_columns - n_around) : 0;
+  if (width < kLeastWidth) return line.substr(0, n_columns);
+  const auto filled = static_cast<size_t>(share * static_cast<double>(width));
+  return cat("[", std::string(filled, '#'), std::string(width - filled, '.'), "] ", line);
 }
 
 ProgressBar::ProgressBar(std::string label, std::string unit)
@@ -70,7 +76,13 @@ void ProgressBar::draw(uint64_t done, uint64_t total) {
   last_ = Clock::now();
   drawn_ = true;
   const double seconds = std::chrono::duration<double>(last_ - start_).count();
-  const std::string line = progress_line({done, total, seconds, before_}, unit_);
+  // A line that does not fit would go on in the next row, where the next one would begin.
+  const int n_columns = terminal_columns(STDERR_FILENO);
+  const size_t n_label = label_.size() + 1;
+  const size_t room = n_columns <= 0 ? std::string::npos
+                                     : static_cast<size_t>(n_columns) - 1 -
+                                           std::min(static_cast<size_t>(n_columns) - 1, n_label);
+  const std::string line = progress_line({done, total, seconds, before_}, unit_, room);
   std::fprintf(stderr, "\r%s %s\x1b[K", label_.c_str(), line.c_str());
   std::fflush(stderr);
 }

@@ -17,7 +17,9 @@ struct WorkDone {
 };
 
 // "[#####.....] 50 %  3500 of 7000 tokens  310 tokens/s  12 s left", without what is not known yet.
-std::string progress_line(const WorkDone& p, const std::string& unit);
+// Of `n_columns` at most: first the bar gets shorter, or is left out, then the end is.
+std::string progress_line(const WorkDone& p, const std::string& unit,
+                          size_t n_columns = std::string::npos);
 
 class ProgressBar {
  public:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "engine/step/saved_text.h"
 
 namespace sluice::engine {
 namespace {
@@ -13,6 +14,20 @@ namespace {
 using Clock = LiveRequest::Clock;
 
 bool is_older(const Batch::Live& a, const Batch::Live& b) { return a->id() < b->id(); }
+
+// What goes wrong with a file fails the request; false then.
+template <typename Call>
+bool try_with_file(LiveRequest& request, const Call& call) {
+  try {
+    call();
+    return true;
+  } catch (const Error& e) {
+    request.fail(e);
+  } catch (const std::exception& e) {
+    request.fail(Error(Errc::out_of_memory, cat("the text's file failed: ", e.what())));
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -43,9 +58,11 @@ void Batch::end_interrupted() {
 }
 
 void Batch::end(LiveRequest& request, StopReason reason) {
+  // What a failed one has computed may be what failed it.
+  const bool is_kept = reason != StopReason::failed;
+  reason = save(request, reason);
   if (request.slot.value >= 0) {
-    // What a failed one has computed may be what failed it.
-    reason == StopReason::failed ? slots_.forget(request.slot) : slots_.keep(request.slot);
+    is_kept ? slots_.keep(request.slot) : slots_.forget(request.slot);
   }
   ++(reason == StopReason::cancelled  ? stats_.n_cancelled
      : reason == StopReason::deadline ? stats_.n_expired
@@ -56,6 +73,40 @@ void Batch::end(LiveRequest& request, StopReason reason) {
   const auto is_it = [&](const Live& live) { return live.get() == &request; };
   std::erase_if(waiting_, is_it);
   std::erase_if(running_, is_it);  // the last one that holds it may be this
+}
+
+// Writes the text of one that ends by itself, if it wants that; where that fails, so does it.
+StopReason Batch::save(LiveRequest& request, StopReason reason) {
+  const bool is_broken_off = reason == StopReason::cancelled || reason == StopReason::deadline ||
+                             reason == StopReason::failed;
+  if (request.save_to().empty() || is_broken_off) return reason;
+  const bool is_saved = try_with_file(request, [&] {
+    save_text(request.save_to(), driver_.text_memory(), request.slot, options_.model);
+  });
+  return is_saved ? reason : StopReason::failed;
+}
+
+// Reads the text of one that wants that, which then has ended; false where there is no room yet.
+bool Batch::restore(LiveRequest& request) {
+  const std::string& path = request.restore_from();
+  const bool is_known = !request.text().empty() || try_with_file(request, [&] {
+    request.set_prompt(read_saved_tokens(path, driver_.text_memory(), options_.model));
+  });
+  if (is_known && !slots_.holds(request.text())) {
+    if (!has_room(request)) return false;
+    request.start(Clock::now());
+    request.slot = slots_.take_empty();
+    try_with_file(request, [&] {
+      const auto tokens = load_text(path, driver_.text_memory(), request.slot, options_.model);
+      if (tokens != request.text()) {
+        throw Error(Errc::bad_file, cat(path, ": was replaced while it was read; try again"));
+      }
+      slots_.append(request.slot, tokens);
+    });
+  }
+  request.n_reused = request.has_failed() ? 0 : static_cast<int>(request.text().size());
+  end(request, request.has_failed() ? StopReason::failed : StopReason::length);
+  return true;
 }
 
 // Pages for what is known of a text, and the token that follows.
@@ -76,8 +127,9 @@ int Batch::n_promised() const {
 bool Batch::has_room(const LiveRequest& request) {
   for (;;) {
     const KvPages pages = driver_.kv_pages();
-    const int n_shared = slots_.find(request.text()).n_tokens / pages.page_tokens;
-    const int n_needed = n_pages_of(request) - n_shared;
+    const bool is_restored = !request.restore_from().empty();  // shares no pages
+    const int n_held = is_restored ? 0 : slots_.find(request.text()).n_tokens;
+    const int n_needed = n_pages_of(request) - n_held / pages.page_tokens;
     if (pages.n_free - n_promised() >= n_needed) return true;
     if (!slots_.give_up_page()) return running_.empty();
   }
@@ -86,7 +138,12 @@ bool Batch::has_room(const LiveRequest& request) {
 void Batch::admit() {
   const auto now = Clock::now();
   while (!waiting_.empty() && std::ssize(running_) < options_.n_sequences) {
-    LiveRequest& request = *waiting_.front();
+    const Live first = waiting_.front();
+    LiveRequest& request = *first;
+    if (!request.restore_from().empty()) {
+      if (!restore(request)) return;
+      continue;
+    }
     if (!has_room(request)) return;
     const auto [slot, n_held] = slots_.take(request.text());
     request.slot = slot;
@@ -96,8 +153,7 @@ void Batch::admit() {
       stats_.n_reused_tokens += n_held;
     }
     request.start(now);
-    running_.insert(std::ranges::upper_bound(running_, waiting_.front(), is_older),
-                    waiting_.front());
+    running_.insert(std::ranges::upper_bound(running_, first, is_older), first);
     waiting_.pop_front();
   }
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model_stamp.h"
 #include "engine/serving/live_request.h"
 #include "engine/serving/text_slots.h"
 #include "policy/batch/share_rows.h"
@@ -23,6 +24,7 @@ struct BatchOptions {
   int n_kept = 0;       // texts kept besides
   int n_ctx = 0;
   std::string origin;  // names the model in errors
+  ModelStamp model;    // names it in files of texts
 };
 
 class Batch {
@@ -46,7 +48,9 @@ class Batch {
  private:
   void end_interrupted();
   void end(LiveRequest& request, StopReason reason);
+  StopReason save(LiveRequest& request, StopReason reason);
   void admit();
+  bool restore(LiveRequest& request);
   bool has_room(const LiveRequest& request);
   int n_pages_of(const LiveRequest& request) const;
   int n_promised() const;

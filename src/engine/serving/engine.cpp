@@ -74,7 +74,8 @@ Engine::Impl::Impl(std::shared_ptr<const Model::Impl> m, const EngineOptions& o)
       batch(*driver, {.n_sequences = options.n_sequences,
                       .n_kept = kv.n_kept,
                       .n_ctx = n_ctx,
-                      .origin = model->file.metadata().origin()}),
+                      .origin = model->file.metadata().origin(),
+                      .model = engine::make_stamp(model->file, model->info.n_vocab)}),
       heat(model->info.n_layers, model->info.n_experts) {
   stats = batch.stats();
   take_snapshot();
@@ -109,6 +110,11 @@ std::unique_ptr<engine::StepDriver> Engine::Impl::make_driver() {
 }
 
 void Engine::Impl::require_valid(const Request& request) const {
+  if (!request.restore_from.empty()) {
+    if (request.prompt.empty() && request.save_to.empty()) return;
+    throw Error(Errc::bad_request,
+                "a text is restored; expected no prompt beside it, and no file to write");
+  }
   if (request.prompt.empty()) {
     throw Error(Errc::bad_request, "the prompt is empty; give at least one token to continue from");
   }

@@ -35,6 +35,11 @@ std::optional<StopReason> LiveRequest::interrupted(Clock::time_point now) const 
   return std::nullopt;
 }
 
+void LiveRequest::set_prompt(std::vector<TokenId> tokens) {
+  text_ = std::move(tokens);
+  n_prompt_ = static_cast<int>(text_.size());
+}
+
 void LiveRequest::start(Clock::time_point now) {
   if (!started_) started_ = now;
 }

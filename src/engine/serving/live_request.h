@@ -26,6 +26,8 @@ class LiveRequest {
   bool is_prompt() const { return n_new() == 0 || n_pending() > 1; }
   int n_to_point() const;  // tokens to the next point of keep_at; 0: there is none
   bool wants_token() const { return request_.n_tokens != 0; }
+  const std::string& save_to() const { return request_.save_to; }
+  const std::string& restore_from() const { return request_.restore_from; }
   bool wants_logits() const { return wants_token() && static_cast<bool>(request_.choose); }
 
   // Any thread; the others are those of the thread that takes the steps.
@@ -33,6 +35,8 @@ class LiveRequest {
   // What ends it from outside.
   std::optional<StopReason> interrupted(Clock::time_point now) const;
 
+  // Of a request that restores a text: what it is.
+  void set_prompt(std::vector<TokenId> tokens);
   void start(Clock::time_point now);  // its first step
   // What the newest token led to: its logits, or the best of them.
   void see_logits(std::span<const float> logits, const std::string& origin);
@@ -41,6 +45,7 @@ class LiveRequest {
   // and says what ends the text there.
   std::optional<StopReason> after_step(int n_ctx, Clock::time_point now);
   void fail(const Error& error) { error_ = error; }
+  bool has_failed() const { return error_.has_value(); }
   void end(StopReason reason, Clock::time_point now);
 
   SequenceId slot{-1};    // where it is computed

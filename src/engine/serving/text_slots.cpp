@@ -80,6 +80,25 @@ TextSlots::Found TextSlots::take(std::span<const TokenId> tokens) {
   return {slot, found.n_tokens};
 }
 
+SequenceId TextSlots::take_empty() {
+  const SequenceId slot = free_slot(kNone);
+  cut(slot, 0);
+  at(slot).is_taken = true;
+  at(slot).last_use = ++n_uses_;
+  return slot;
+}
+
+bool TextSlots::holds(std::span<const TokenId> tokens) {
+  const auto n = static_cast<int>(tokens.size());
+  for (int32_t i = 0; i < static_cast<int32_t>(slots_.size()); ++i) {
+    Slot& slot = slots_[static_cast<size_t>(i)];
+    if (common_tokens(slot.text, tokens) < n || driver_.kept_tokens(SequenceId(i), n) < n) continue;
+    slot.last_use = ++n_uses_;
+    return true;
+  }
+  return false;
+}
+
 int TextSlots::catch_up(SequenceId slot, std::span<const TokenId> tokens) {
   const auto n_held = static_cast<int>(at(slot).text.size());
   const Found found = find(tokens, slot);

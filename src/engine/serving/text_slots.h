@@ -29,6 +29,11 @@ class TextSlots {
 
   // A slot that holds as much of the text as was found. One must be free: not taken.
   Found take(std::span<const TokenId> tokens);
+  // One that holds nothing, for a text that comes from elsewhere. The same must be free.
+  SequenceId take_empty();
+  // Whether a slot holds all of these tokens and what is needed to go on behind them; this counts
+  // as a use of it.
+  bool holds(std::span<const TokenId> tokens);
   // Replaces what a taken slot holds by what others have computed of its text meanwhile, where that
   // is more by a page. Returns how much it holds then.
   int catch_up(SequenceId slot, std::span<const TokenId> tokens);

@@ -194,6 +194,18 @@ void require_whole(TextFile& file) {
   }
 }
 
+// Behind the header, which fits.
+std::vector<TokenId> read_tokens(TextFile& file, const SavedTextHeader& header,
+                                 const ModelStamp& model) {
+  std::vector<TokenId> tokens(header.n_tokens);
+  file.read(std::as_writable_bytes(std::span(tokens)));
+  for (const TokenId token : tokens) {
+    if (token >= 0 && token < model.n_vocab) continue;
+    file.fail("holds token id ", token, "; expected 0 to ", model.n_vocab - 1, "; ", kSaveAgain);
+  }
+  return tokens;
+}
+
 }  // namespace
 
 void save_text(const std::string& path, const TextMemory& memory, SequenceId sequence,
@@ -215,6 +227,14 @@ void save_text(const std::string& path, const TextMemory& memory, SequenceId seq
   file.commit();
 }
 
+std::vector<TokenId> read_saved_tokens(const std::string& path, const TextMemory& memory,
+                                       const ModelStamp& model) {
+  TextFile file(path);
+  const SavedTextHeader header = read_header(file);
+  require_fitting(file, header, memory, model);
+  return read_tokens(file, header, model);
+}
+
 std::vector<TokenId> load_text(const std::string& path, const TextMemory& memory,
                                SequenceId sequence, const ModelStamp& model) {
   TextFile file(path);
@@ -222,12 +242,7 @@ std::vector<TokenId> load_text(const std::string& path, const TextMemory& memory
   require_fitting(file, header, memory, model);
   require_whole(file);
   file.seek(sizeof header);
-  std::vector<TokenId> tokens(header.n_tokens);
-  file.read(std::as_writable_bytes(std::span(tokens)));
-  for (const TokenId token : tokens) {
-    if (token >= 0 && token < model.n_vocab) continue;
-    file.fail("holds token id ", token, "; expected 0 to ", model.n_vocab - 1, "; ", kSaveAgain);
-  }
+  const std::vector<TokenId> tokens = read_tokens(file, header, model);
   write_text_data(memory, sequence, tokens, [&](std::span<std::byte> bytes) { file.read(bytes); });
   return tokens;
 }

@@ -38,6 +38,11 @@ static_assert(sizeof(SavedTextHeader) == 152);
 void save_text(const std::string& path, const TextMemory& memory, SequenceId sequence,
                const ModelStamp& model);
 
+// The tokens of a file that load_text() would take, as far as header and tokens tell. Throws as it
+// does.
+std::vector<TokenId> read_saved_tokens(const std::string& path, const TextMemory& memory,
+                                       const ModelStamp& model);
+
 // The sequence becomes the text of a file; returns its tokens. Throws Errc::bad_file for a file
 // that cannot be read or is damaged, and Errc::bad_request for one that is no saved text, or not
 // one for this model and cache: nothing has changed then. Where memory fails after that, it is

@@ -95,15 +95,15 @@ std::string reason(const std::vector<Candidate>& all, const Candidate& c) {
              mode_name(next->forecast.mode), " by prediction", obstacles);
 }
 
-[[noreturn]] void refuse(const std::vector<Candidate>& candidates) {
+[[noreturn]] void refuse(const std::vector<Candidate>& candidates, int n_sequences) {
   std::string text;
   for (const Candidate& c : candidates) {
     text += cat(mode_name(c.forecast.mode), " ", c.forecast.obstacle, "; ");
   }
   throw Error(Errc::out_of_memory,
-              cat("no way to run this model fits: ", text,
-                  "try a shorter context (-c), fewer sequences (-np), a smaller KV type (-ctk q8_0 "
-                  "-ctv q8_0) or a smaller file"));
+              cat("no way to run this model fits: ", text, "try a shorter context (-c), ",
+                  n_sequences > 1 ? "fewer sequences (-np), " : "",
+                  "a smaller KV type (-ctk q8_0 -ctv q8_0) or a smaller file"));
 }
 
 void add_places(Plan& plan, const ModelShape& model, const Scales& scales, const Candidate& c) {
@@ -143,7 +143,7 @@ Plan plan_for_chunk(const ModelShape& model, const Hardware& hardware, const Wis
     chosen = best(all);
     if (chosen && gives_up_nothing(scales, wishes, *chosen)) break;
   }
-  if (!chosen) refuse(all);
+  if (!chosen) refuse(all, wishes.n_sequences);
   plan.mode = chosen->forecast.mode;
   plan.n_gpu_layers = chosen->forecast.n_gpu_layers;
   plan.link_share = chosen->forecast.link_share;

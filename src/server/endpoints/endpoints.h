@@ -9,6 +9,7 @@
 namespace sluice::server {
 
 class LiveState;
+class SavedPrefixes;
 
 struct EndpointContext {
   ModelHost& host;
@@ -42,8 +43,10 @@ void add_models(Router& router, const EndpointContext& all);            // /v1/m
 void add_ollama_answers(Router& router, const EndpointContext& all);    // /api/chat, /api/generate
 void add_ollama_models(Router& router, const EndpointContext& all);     // /api/tags, /api/show
 void add_page(Router& router);                                          // / and its files
-void add_responses(Router& router, const EndpointContext& all);         // /v1/responses
-void add_tokenize(Router& router, const EndpointContext& all);          // /tokenize, /detokenize
+void add_prefixes(Router& router, const EndpointContext& all,           // /prefixes
+                  const SavedPrefixes& prefixes);
+void add_responses(Router& router, const EndpointContext& all);  // /v1/responses
+void add_tokenize(Router& router, const EndpointContext& all);   // /tokenize, /detokenize
 
 // A whole answer as JSON.
 inline void send_json(Exchange& exchange, const Json& json) { exchange.send({.body = dump(json)}); }

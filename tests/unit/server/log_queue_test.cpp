@@ -7,6 +7,8 @@
 #include <csignal>
 #include <future>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 namespace sluice::server {
@@ -59,6 +61,52 @@ TEST(LogQueue, DropsTheOldestAndSaysHowMany) {
   const std::vector<std::string> expected = {
       "0", "(3 lines of the log were dropped: nobody read them in time)", "4", "5"};
   EXPECT_EQ(reader->seen, expected);
+}
+
+// Under TSan too (make tsan).
+TEST(LogQueue, TakesTheLinesOfManyThreads) {
+  constexpr int kThreads = 4, kLines = 200;
+  const auto reader = std::make_shared<Reader>();
+  reader->may_go.set_value();
+  {
+    LogQueue log(sink_of(reader), kThreads * kLines);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&log, t] {
+        for (int i = 0; i < kLines; ++i) log.push(std::to_string(t * kLines + i));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  ASSERT_EQ(reader->seen.size(), static_cast<size_t>(kThreads * kLines));
+  std::vector<int> next(kThreads, 0);  // by thread: its lines come in their order
+  for (const std::string& line : reader->seen) {
+    const int number = std::stoi(line);
+    EXPECT_EQ(number % kLines, next[static_cast<size_t>(number / kLines)]++);
+  }
+}
+
+// Lines that are pushed while others are dropped and read: what was said and what was told to be
+// dropped are all of them.
+TEST(LogQueue, CountsWhatManyThreadsLose) {
+  constexpr int kThreads = 4, kLines = 300;
+  const auto reader = std::make_shared<Reader>();
+  reader->may_go.set_value();
+  {
+    LogQueue log(sink_of(reader), 3);
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&log] {
+        for (int i = 0; i < kLines; ++i) log.push("a line");
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  int n_lines = 0;
+  for (const std::string& line : reader->seen) {
+    n_lines += line[0] == '(' ? std::stoi(line.substr(1)) : 1;
+  }
+  EXPECT_EQ(n_lines, kThreads * kLines);
 }
 
 TEST(LogQueue, EndsThoughItsReaderStandsStill) {

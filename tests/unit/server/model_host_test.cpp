@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <future>
+#include <thread>
+#include <vector>
 
 #include "server/endpoints/endpoints.h"
 #include "unit/server/demo_service.h"
@@ -141,6 +143,50 @@ TEST(ModelHost, AModelThatIsHeldAtTheEndStays) {
   EXPECT_EQ(host.peek()->engine().n_ctx(), 64);
   EXPECT_EQ(source.n_loads, 0);
   held.reset();
+}
+
+// Under TSan too (make tsan): requests of two models, unloads, keep-alive and those who only look,
+// all at once. Everybody gets the model that he named, or is told why not.
+TEST(ModelHost, ManyThreadsAskUnloadAndLook) {
+  constexpr int kThreads = 4, kRounds = 4;
+  Source source;
+  source.may_load.set_value();
+  ModelHostOptions options = source.options();
+  options.n_waiting = kThreads;
+  ModelHost host(demo_model(), options);
+  std::atomic<int> n_served{0}, n_left{kThreads};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        const std::string name = (i + t) % 2 == 0 ? "other" : "demo-attn";
+        const std::string got = ask(host, name).get();
+        EXPECT_EQ(got, name);
+        n_served += got == name ? 1 : 0;
+        if (i == 3) host.set_keep_alive(t % 2 == 0 ? std::optional(0.0) : std::nullopt);
+        if (i != t) continue;
+        std::promise<void> is_done;
+        host.unload([&](const ModelHost::Handle&) { is_done.set_value(); },
+                    [&](const ApiError&) { is_done.set_value(); });
+        is_done.get_future().wait();
+      }
+      --n_left;
+    });
+  }
+  while (n_left > 0) {
+    host.is_loading();
+    if (const ModelHost::Handle model = host.peek()) {
+      EXPECT_EQ(model->engine().n_ctx(), 64);
+    }
+    EXPECT_EQ(host.list().size(), 1U);  // two names of one file
+    const ModelHost::Counts counts = host.counts();
+    EXPECT_GE(counts.n_loaded, counts.n_unloaded);
+    std::this_thread::yield();
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(n_served, kThreads * kRounds);
+  host.end();
+  EXPECT_EQ(host.counts().n_loaded - host.counts().n_unloaded, host.peek() ? 1 : 0);
 }
 
 TEST(ModelHost, WhoeverWaitsAtTheEndIsRefused) {
