@@ -38,7 +38,9 @@ std::vector<int> ranks_of(const std::vector<float>& scores) {
     const PerLane<int> got = warps[static_cast<size_t>(w)].rank();
     EACH_LANE(lane) {
       const int e = RanksOf::expert(w, lane);
-      if (most == 128) EXPECT_EQ(got[lane], got[lane ^ 1]) << "lanes of expert " << e;
+      if (most == 128) {
+        EXPECT_EQ(got[lane], got[lane ^ 1]) << "lanes of expert " << e;
+      }
       EXPECT_EQ(RanksOf::is_first_lane(lane), lane == 0 || RanksOf::expert(w, lane - 1) != e);
       if (e >= n) {
         EXPECT_EQ(most, got[lane]) << "expert " << e << " of " << n;
