@@ -26,6 +26,7 @@ esac""",
     "bin/gpu_engine_tests": 'echo "[       OK ] C.D (0 ms)"',
     "bin/bench_gpu_kernels": 'echo "| kernels |"',
     "bin/bench_gpu_wide": 'echo "| wide |"',
+    "bin/bench_gpu_wide_trunk": 'echo "| trunk |"',
 }
 # Lengths of prompts and texts become short ones.
 ON_RAM_DEVICE = """words=()
@@ -71,8 +72,9 @@ class GpuTestTest(unittest.TestCase):
             self.assertIn("Tests: 2 passed.", text, name)
             self.assertIn("0 hazards", text.replace("\n", " "), name)
         self.assertIn("| 200 MiB |", tables["cache"])
-        self.assertEqual(tables["cache"].count("| `-"), 13)
-        self.assertEqual(tables["hybrid"].count("| decode 16 |"), 3)
+        self.assertEqual(tables["cache"].count("| `-"), 14)
+        self.assertEqual(tables["hybrid"].count("| `-"), 7)
+        self.assertIn("| trunk |", tables["wide"])
         self.assertEqual(list(self.folder.glob("gpu-test-*")), [], "it leaves its models behind")
 
     def test_a_part_that_fails_is_named_and_the_others_run(self):
