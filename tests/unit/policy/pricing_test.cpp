@@ -118,8 +118,9 @@ TEST(Pricing, CountsTheScratchOfTheWidestStep) {
   const OpsSize ops = ops_size(m, 10);
   EXPECT_EQ(pair_list_bytes(10, 2, 8), 128u + 64);
   EXPECT_EQ(expert_row_bytes(ops), 4u * 20 * 64);
-  // 30 rows of 64 with the shared expert's; rows of one chunk of int8 with its scales, 320 bytes.
-  EXPECT_EQ(ops_arrays(ops).outside, 4u * 30 * 64);
+  // 30 rows of 64 with the shared expert's, or 10 of 200 projections, which are more, on a boundary
+  // of 256; rows of one chunk of int8 with its scales, 320 bytes.
+  EXPECT_EQ(ops_arrays(ops).outside, 4u * 10 * 200 + 192);
   EXPECT_EQ(ops_arrays(ops).input, 10u * 320 + 128);  // on a boundary of 256
   EXPECT_EQ(ops_scratch_bytes(ops), ops_arrays(ops).sum());
   // 10 rows of 2 heads in 32 splits: 32 sums, a peak and a sum each, in fours; 16 rows at most.
