@@ -9,9 +9,9 @@
 
 // A sanitizer ends the process for a request beyond its own limit, unless it is told to return null
 // as the system does.
-extern "C" const char* __asan_default_options();
+extern "C" [[gnu::visibility("default")]] const char* __asan_default_options();
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
-extern "C" const char* __tsan_default_options();
+extern "C" [[gnu::visibility("default")]] const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace sluice::backend::test {
