@@ -3,12 +3,11 @@
 //
 // Layout   as wide_gemm.cu's.
 // Mapping  an item is a tile of up to 64 rows times 128 rows of weights (16 stripes). A warp has
-// two
-//          stripes and all of the tile's rows, as many as it needs in steps of eight; of gate and
-//          up it has one stripe each, so that SwiGLU needs no exchange. Each SM has two blocks: one
-//          computes while the other waits, copies or writes. A block takes every gridDim-th item.
-//          All warps copy the next chunk, also of the next item, while they compute one: weights as
-//          in weight_ring.cuh, two stripes to a warp, inputs by cp.async.
+//          two stripes and all of the tile's rows, as many as it needs in steps of eight; of gate
+//          and up it has one stripe each, so that SwiGLU needs no exchange. Each SM has two blocks:
+//          one computes while the other waits, copies or writes. A block takes every gridDim-th
+//          item. All warps copy the next chunk, also of the next item, while they compute one:
+//          weights as in weight_ring.cuh, two stripes to a warp, inputs by cp.async.
 //          Before sm_90 shared memory has room for one block: a tile of up to 64 rows, of which a
 //          warp has half, and four stripes.
 // Limits   n_cols % 64 (super-blocks: 256); shared memory for tiles of 48 rows, which sm_75 lacks.
