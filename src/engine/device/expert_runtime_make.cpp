@@ -196,7 +196,10 @@ void ExpertRuntime::upload_experts(std::span<const policy::Move> moves) {
 // All at once where none will ever follow them; else a few at a time, so that a person sees them
 // come.
 void ExpertRuntime::load_first_experts() {
-  std::span<const policy::Move> moves = cache_.fill(options_.profile);
+  // From a file that is only mapped nothing is read before it is asked for.
+  const bool is_in_ram = host_.n_registered() == options_.place.n_gpu_layers;
+  std::span<const policy::Move> moves =
+      cache_.fill(options_.profile, is_in_ram ? policy::Unprofiled::any : policy::Unprofiled::none);
   if (has_all_experts()) upload_experts(std::exchange(moves, {}));
   upload_->finish();
   uploaded_bytes_ = upload_->n_bytes();

@@ -56,7 +56,7 @@ ExpertCache::ExpertCache(const CacheOptions& options)
   const size_t n = n_layers * static_cast<size_t>(n_experts_);
   layers_per_id_ = (uint64_t{1} << kFraction) / static_cast<uint64_t>(n_experts_) + 1;
   slot_.assign(n, -1);
-  for (std::vector<uint64_t>* set : {&resident_, &pinned_, &used_, &asked_}) {
+  for (std::vector<uint64_t>* set : {&resident_, &pinned_, &used_, &asked_, &unprofiled_}) {
     set->assign((n + 63) / 64, 0);
   }
   n_rows_.assign(n, 0);
@@ -107,28 +107,45 @@ void ExpertCache::make_pools() {
   }
 }
 
-std::span<const Move> ExpertCache::fill(const RoutingProfile* profile) {
+std::span<const Move> ExpertCache::fill(const RoutingProfile* profile, Unprofiled others) {
   CHECK(step_ == 0);
-  const int n_layers = static_cast<int>(options_.layers.size());
-  if (profile != nullptr) {
-    if (profile->n_layers() != n_layers || profile->n_experts() != n_experts_) {
-      throw Error(Errc::bad_file, cat("routing profile: ", profile->n_layers(), " layers of ",
-                                      profile->n_experts(), " experts; expected ", n_layers, " of ",
-                                      n_experts_, " (the profile of another model?)"));
-    }
-    const std::vector<float> rates = profile->rates();
-    replacement_->seed(rates);
-    for (size_t i = 0; i < rates.size(); ++i) {
-      if (rates[i] > 0.0f && slot_[i] < 0) misses_.push_back({rates[i], static_cast<int>(i)});
-    }
-    std::stable_sort(misses_.begin(), misses_.end(),
-                     [](const Miss& a, const Miss& b) { return a.value > b.value; });
-    for (const Miss& miss : misses_) {
-      if (has_free_slot(layer_of(miss.id))) take_slot(miss.id, -1);
-    }
-    misses_.clear();
-  }
+  if (profile != nullptr) fill_by(*profile);
+  if (others == Unprofiled::any) fill_evenly();
   return moves_;
+}
+
+void ExpertCache::fill_by(const RoutingProfile& profile) {
+  const int n_layers = static_cast<int>(options_.layers.size());
+  if (profile.n_layers() != n_layers || profile.n_experts() != n_experts_) {
+    throw Error(Errc::bad_file, cat("routing profile: ", profile.n_layers(), " layers of ",
+                                    profile.n_experts(), " experts; expected ", n_layers, " of ",
+                                    n_experts_, " (the profile of another model?)"));
+  }
+  const std::vector<float> rates = profile.rates();
+  replacement_->seed(rates);
+  for (size_t i = 0; i < rates.size(); ++i) {
+    if (rates[i] > 0.0f && slot_[i] < 0) misses_.push_back({rates[i], static_cast<int>(i)});
+  }
+  std::stable_sort(misses_.begin(), misses_.end(),
+                   [](const Miss& a, const Miss& b) { return a.value > b.value; });
+  for (const Miss& miss : misses_) {
+    if (has_free_slot(layer_of(miss.id))) take_slot(miss.id, -1);
+  }
+  misses_.clear();
+}
+
+// As many of each layer, as far as profile and floors allow.
+void ExpertCache::fill_evenly() {
+  std::vector<int> next(options_.layers.size(), 0);
+  for (int n = 1; n <= n_experts_; ++n) {
+    for (size_t l = 0; l < next.size(); ++l) {
+      const int layer = static_cast<int>(l);
+      if (n_resident_[l] >= n || !has_free_slot(layer)) continue;
+      while (has(resident_, id_of(layer, next[l]))) ++next[l];
+      flip(unprofiled_, id_of(layer, next[l]));
+      take_slot(id_of(layer, next[l]), -1);
+    }
+  }
 }
 
 void ExpertCache::begin_step(Phase phase, int n_rows) {

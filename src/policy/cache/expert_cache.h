@@ -66,13 +66,18 @@ struct CacheCounts {
   uint64_t copied_bytes = 0;
 };
 
+// What is loaded at the start into slots that no profile has an expert for. With `any` a first
+// prompt finds its share of experts; they leave as if their slots were free, unless they are used.
+enum class Unprofiled { none, any };
+
 class ExpertCache {
  public:
   explicit ExpertCache(const CacheOptions& options);
 
-  // What to load before the first step: pinned layers, and, where there is a profile, the experts
-  // used most. Valid until the next call. Call it once, before the first step.
-  std::span<const Move> fill(const RoutingProfile* profile = nullptr);
+  // What to load before the first step: pinned layers, where there is a profile the experts used
+  // most, and then others. Valid until the next call. Call it once, before the first step.
+  std::span<const Move> fill(const RoutingProfile* profile = nullptr,
+                             Unprofiled others = Unprofiled::none);
 
   // A step of n_rows tokens: one in plain decode, more in batches and prefill chunks.
   void begin_step(Phase phase, int n_rows = 1);
@@ -129,6 +134,8 @@ class ExpertCache {
   }
 
   void make_pools();
+  void fill_by(const RoutingProfile& profile);
+  void fill_evenly();
   void admit_misses();
   void list_misses();
   void sort_misses();
@@ -138,6 +145,9 @@ class ExpertCache {
   void admit(int id, double value);
   void take_slot(int id, int victim);
   bool has_free_slot(int layer) const;
+  bool is_known(int id) const {  // used since the start, or of the profile
+    return uses_[static_cast<size_t>(id)] > 0 || !has(unprofiled_, id);
+  }
 
   CacheOptions options_;
   int n_experts_;
@@ -152,6 +162,7 @@ class ExpertCache {
   std::vector<int> slot_;               // by id, -1: not resident
   std::vector<uint64_t> resident_, pinned_, used_;  // sets of ids, bit by bit; used by the step
   std::vector<uint64_t> asked_;                     // scratch, such a set
+  std::vector<uint64_t> unprofiled_;                // loaded at the start, though nothing was known
   std::vector<uint32_t> n_rows_;                    // by id, the rows of the last step that used it
   std::vector<uint32_t> uses_;                      // by id
   std::vector<int> n_resident_;                     // by layer

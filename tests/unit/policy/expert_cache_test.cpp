@@ -247,6 +247,65 @@ TEST(ExpertCache, AProfileFillsTheCacheWithWhatWasUsedMost) {
   }
 }
 
+TEST(ExpertCache, WhereNothingIsKnownSlotsAreFilledEvenly) {
+  for (const PolicyKind policy : kPolicies) {
+    CacheOptions options = mixed_options(policy, 8);
+    RoutingProfile profile(7, 32);
+    std::vector<uint32_t> uses(size_t{7} * 32, 0);
+    uses[31] = 5;  // of layer 0
+    profile.add_run(uses, 10);
+    ExpertCache cache(options);
+    Bookkeeper books(cache);
+    books.apply(cache.fill(&profile, Unprofiled::any), {});
+    books.expect_same(7, 32);
+    EXPECT_TRUE(cache.resident(LayerId(0), ExpertId(31))) << policy_name(policy);
+    for (const int l : {0, 1, 3, 4, 5, 6}) {
+      EXPECT_EQ(cache.n_resident(LayerId(l)), 8) << policy_name(policy) << ", layer " << l;
+    }
+  }
+}
+
+// Of those that were loaded though nothing was known, nobody stays in the way of an expert that is
+// used; and nothing known leaves while one of them is there.
+TEST(ExpertCache, ExpertsOfWhichNothingIsKnownLeaveFirst) {
+  ExpertCache cache({.n_experts = 8, .layers = {{100, 4}}, .copy_cost = 0.1});
+  cache.fill(nullptr, Unprofiled::any);  // 0 to 3
+  const auto use = [&](std::vector<RoutedExpert> routed) {
+    cache.begin_step(Phase::decode);
+    cache.touch(LayerId(0), routed);
+    return cache.end_step();
+  };
+  use({{ExpertId(1), 0.5f}, {ExpertId(7), 0.5f}});
+  for (int i = 0; i < 2; ++i) {
+    const int newcomer = 6 - i;
+    const std::span<const Move> moves = use({{ExpertId(newcomer), 1.0f}});
+    ASSERT_EQ(moves.size(), 1u);
+    EXPECT_TRUE(moves[0].out.expert == ExpertId(0) || moves[0].out.expert == ExpertId(2) ||
+                moves[0].out.expert == ExpertId(3))
+        << moves[0].out.expert.value;
+  }
+  for (const int e : {1, 5, 6, 7}) EXPECT_TRUE(cache.resident(LayerId(0), ExpertId(e))) << e;
+}
+
+// A full cache of experts of which nothing is known learns a text as quickly as an empty one.
+TEST(ExpertCache, AFilledCacheLearnsAsQuicklyAsAnEmptyOne) {
+  const RoutingTrace trace = generate_trace({.shape = generator_shape(12, 64, 4), .n_decode = 300});
+  for (const double cost : {0.0, 0.5, 1.5}) {
+    const auto hits = [&](Unprofiled others) {
+      ExpertCache cache(
+          {.n_experts = 64, .layers = share_slots(trace.header.shape, 0.25), .copy_cost = cost});
+      cache.fill(nullptr, others);
+      for (const RoutingStep& step : trace.steps) {
+        cache.begin_step(step.phase);
+        for (int l = 0; l < 12; ++l) cache.touch(LayerId(l), step.layer(l));
+        cache.end_step();
+      }
+      return static_cast<double>(cache.counts().n_hits);
+    };
+    EXPECT_GT(hits(Unprofiled::any), 0.995 * hits(Unprofiled::none)) << cost;
+  }
+}
+
 TEST(ExpertCache, TheProfileOfAnotherModelIsRefused) {
   // Another number of experts, of layers, and both exchanged, which has as many counts.
   for (const auto& [n_layers, n_experts] : {std::pair{7, 64}, {7, 31}, {6, 32}, {8, 32}, {32, 7}}) {
