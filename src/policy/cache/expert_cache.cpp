@@ -56,7 +56,7 @@ ExpertCache::ExpertCache(const CacheOptions& options)
   const size_t n = n_layers * static_cast<size_t>(n_experts_);
   layers_per_id_ = (uint64_t{1} << kFraction) / static_cast<uint64_t>(n_experts_) + 1;
   slot_.assign(n, -1);
-  for (std::vector<uint64_t>* set : {&resident_, &pinned_, &used_, &asked_, &unprofiled_}) {
+  for (std::vector<uint64_t>* set : {&resident_, &pinned_, &used_, &asked_}) {
     set->assign((n + 63) / 64, 0);
   }
   n_rows_.assign(n, 0);
@@ -142,7 +142,6 @@ void ExpertCache::fill_evenly() {
       const int layer = static_cast<int>(l);
       if (n_resident_[l] >= n || !has_free_slot(layer)) continue;
       while (has(resident_, id_of(layer, next[l]))) ++next[l];
-      flip(unprofiled_, id_of(layer, next[l]));
       take_slot(id_of(layer, next[l]), -1);
     }
   }

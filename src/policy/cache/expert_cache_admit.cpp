@@ -124,14 +124,11 @@ void ExpertCache::admit(int id, double value) {
   // None: only experts of this step could leave.
   const VictimQueue::Entry* const victim = is_free ? nullptr : find_victim(layer, value);
   if (!is_free && (victim == nullptr || !replacement_->displaces(value, victim->value))) return;
-  const bool loses_uses = !is_free && is_known(victim->id);
-  if (options_.copy_cost > 0.0 && replacement_->is_probability() &&
-      !is_worth_it(id, value, loses_uses ? victim : nullptr)) {
+  if (options_.copy_cost > 0.0 && replacement_->is_probability() && !is_worth_it(id, value, victim))
     return;
-  }
   const int victim_id = is_free ? -1 : victim->id;
   if (!is_free) {
-    n_evicted_ += loses_uses;
+    ++n_evicted_;
     highest_victim_ = std::max(highest_victim_, victim->value);
     queue_->give_lowest(layer_of(victim_id), layer);
   }
