@@ -267,7 +267,7 @@ class Check {
     p.out_int8 = int8_->rows();
     p.partials = partials.data();
     p.n_done = n_done.data();
-    for (int i = 0; i < 2; ++i) attend(p, how);  // counters must come back to 0
+    for (int i = 0; i < 2; ++i) attend(p, how);  // counters go on from where they are
     out_ = out.get();
     k_ = k.get();
     v_ = v.get();
@@ -339,6 +339,22 @@ TEST_F(AttendTest, ARowsBytesDoNotDependOnTheRowsBeside) {
   const auto one = Check(alone, how).out();
   const size_t n = one.size() / 2;
   expect_same_bits(std::span(all).subspan(n, n), std::span(one).subspan(n, n), "row of 600");
+}
+
+// The blocks of a row together, or the last of them.
+TEST_F(AttendTest, TheSameBitsWhoeverAddsTheSplits) {
+  Launch by_last = how;
+  by_last.n_sms = 0;
+  for (const int position : {130, 300, 1000, 4100}) {
+    for (const int head_dim : {64, 96, 128, 256}) {
+      const int n_heads = 2 * (position % 7 + 2), n_pairs = head_dim / 2;
+      const Case c{Type::f16, n_heads,        2, head_dim, n_pairs, NormOfHeads::per_head,
+                   false,     {{0, position}}};
+      const Check together(c, how), one(c, by_last);
+      expect_same_bits(one.out(), together.out(), c.text());
+      together.quantised();
+    }
+  }
 }
 
 TEST_F(AttendTest, RowsThatAreNotLiveAreZeroAndStoreNothing) {

@@ -4,16 +4,17 @@
 // Layout   as in attend.h; a key or value row is head_dim numbers of 2 bytes.
 // Mapping  a block is (split, a kv head and up to eight of its query heads, row). A warp takes
 //          sixteen positions of a tile for all heads by tensor cores (attend_pass.h), with a
-//          softmax of its own; the warps are merged at the end, and the block that ends last adds
-//          the splits in their order. A row's order of sums depends on its length alone. Keys and
-//          values of earlier steps are copied to shared memory before the wait for the kernel
-//          before, two tiles ahead; a warp copies what it will read, so there is no barrier. Those
-//          of this step's own rows are not read from the cache: whoever needs them makes them again
-//          from qkv, rounded as they are stored.
+//          softmax of its own; the warps are merged at the end, and the splits are added in their
+//          order: where all blocks are on the card at once they wait for each other and share
+//          that, else the block that ends last does it. A row's order of sums depends on its length
+//          alone. Keys and values of earlier steps are copied to shared memory before the wait for
+//          the kernel before, two tiles ahead; a warp copies what it will read, so there is no
+//          barrier. Those of this step's own rows are not read from the cache: whoever needs them
+//          makes them again from qkv, rounded as they are stored.
 // Limits   head_dim % 32 == 0, <= 256; pages of 16 positions and more; a sequence's rows of a step
-// have consecutive positions. Cost     see bench/gpu_kernels and docs/decisions/0017. A split has
-// 128 positions at least, and
-//          their number depends on the row's length alone.
+//          have consecutive positions. A split has 128 positions at least, and their number
+//          depends on the row's length alone.
+// Cost     see bench/gpu_kernels and docs/decisions/0017.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/attend.h"
@@ -23,6 +24,7 @@
 #include "backend/cuda/attend_pass.h"
 #include "backend/cuda/contract.h"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/meeting.cuh"
 #include "backend/cuda/warp.cuh"
 #include "base/check.h"
 
@@ -64,7 +66,9 @@ struct AttendArgs {
   int n_stages;
   int per_kv;   // query heads of a kv head
   int n_parts;  // blocks of a kv head
+  bool shares;  // all blocks are on the card at once, and add splits together
 };
+static_assert(kMaxSplits <= static_cast<int>(Meeting::kRound));
 
 template <int dims, bool bf16, int warps>
 struct SharedData {
@@ -365,13 +369,21 @@ __global__ void __launch_bounds__(warps* kWarp, 1)
   // The barriers hand the block's writes to one thread's fence, and what it saw to the others.
   __syncthreads();
   if (threadIdx.x == 0) {
-    unsigned* const n_done = p.n_done + row * p.n_heads + first_head;
-    __threadfence();
-    s.is_last = atomicAdd(n_done, 1u) == static_cast<unsigned>(n_splits) - 1;
-    if (s.is_last) *n_done = 0;
-    __threadfence();
+    const Meeting meeting(p.n_done + row * p.n_heads + first_head, split.index, n_splits);
+    if (a.shares) meeting.await();
+    s.is_last = meeting.is_last();
   }
   __syncthreads();
+  if (a.shares) {
+    const int per_head = p.head_dim / kBlockColumns;
+#pragma unroll 1
+    for (int i = split.index + n_splits * warp; i < n_heads * per_head; i += n_splits * warps) {
+      const int h = i / per_head;
+      add_block_of_splits(p, row, first_head + h, (i - h * per_head) * kBlockColumns, n_splits,
+                          lane);
+    }
+    return;
+  }
   if (!s.is_last) return;
 #pragma unroll 1
   for (int h = warp; h < n_heads; h += warps) add_splits(p, row, first_head + h, n_splits, lane);
@@ -391,7 +403,8 @@ bool run(const Attend& p, const Launch& how) {
   const int n_parts = (per_kv + kHeadsAtOnce - 1) / kHeadsAtOnce;
   const dim3 grid(static_cast<unsigned>(most_splits(p.max_length)),
                   static_cast<unsigned>(p.n_kv_heads * n_parts), static_cast<unsigned>(p.n_rows));
-  const AttendArgs args{p, n_stages, per_kv, n_parts};
+  const bool shares = grid.x * grid.y * grid.z <= static_cast<unsigned>(how.n_sms);
+  const AttendArgs args{p, n_stages, per_kv, n_parts, shares};
   launch(attend_kernel<dims, bf16, warps>, grid, warps * kWarp, Shared::bytes(n_stages), how, args);
   return true;
 }

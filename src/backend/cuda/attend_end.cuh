@@ -66,6 +66,36 @@ __device__ __forceinline__ void add_splits(const Attend& p, int row, int head, i
   }
 }
 
+// The same of kBlockColumns columns of a head from `first` on, with the same bits: four columns to
+// a lane, and every eighth lane the same ones. Of four splits each reads one, for all of them.
+constexpr int kBlockColumns = 32;
+__device__ __forceinline__ void add_block_of_splits(const Attend& p, int row, int head, int first,
+                                                    int n_splits, int lane) {
+  constexpr int kLanes = kBlockColumns / 4, kGroups = kWarp / kLanes;
+  constexpr int kRounds = kMaxSplits / kGroups;
+  const int at = first + lane % kLanes * 4, group = lane / kLanes;
+  const float* const part = partial_of(p, row, head, 0);
+  const int stride = p.head_dim + 4;
+  float4 values[kRounds];
+#pragma unroll
+  for (int i = 0; i < kRounds; ++i) {
+    values[i] = load_past_l1(part + min(kGroups * i + group, n_splits - 1) * stride + at);
+  }
+  const float* const own = part + min(lane, n_splits - 1) * stride + p.head_dim;
+  const PartWeights all({__ldcg(own)}, {__ldcg(own + 1)}, n_splits);
+  float4 total{0, 0, 0, 0};
+#pragma unroll
+  for (int k = 0; k < kMaxSplits; ++k) {
+    const int from = k % kGroups * kLanes + lane % kLanes;
+    const float4 v{__shfl_sync(kAllLanes, values[k / kGroups].x, from),
+                   __shfl_sync(kAllLanes, values[k / kGroups].y, from),
+                   __shfl_sync(kAllLanes, values[k / kGroups].z, from),
+                   __shfl_sync(kAllLanes, values[k / kGroups].w, from)};
+    add_scaled(total, from_lane(all.weight, k), v);  // 0 behind the last
+  }
+  write_four(p, row, head, group == 0 ? at : p.head_dim, divided(total, all.sum.value));
+}
+
 // Rows from n_live on: zeros, and nothing is stored.
 __device__ __forceinline__ void write_zeros(const Attend& p, int row, int first_head, int n_heads) {
 #pragma unroll 1
