@@ -422,7 +422,11 @@ void bench_tokens(Timer& time, Model& model, int n_rows, int position) {
   std::fflush(stdout);
 }
 
-void run_all(bool quick) {
+// Only the table of layers, or that and two types, or all.
+enum class Extent { layers, quick, all };
+
+void run_all(Extent extent) {
+  const bool quick = extent != Extent::all;
   Timer time;
   const size_t n_bytes = size_t{2} << 30;
   auto* const memory = device<uint4>(n_bytes / 16);
@@ -440,11 +444,13 @@ void run_all(bool quick) {
       "project_add | route | gate_up | down | layer without overlap |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   bench_tokens(time, model, 1, 127);
+  bench_tokens(time, model, 1, 255);
   bench_tokens(time, model, 1, 1023);
   bench_tokens(time, model, 1, 8191);
   bench_tokens(time, model, 8, 127);
   if (!quick) bench_tokens(time, model, 2, 127);
   if (!quick) bench_tokens(time, model, 16, 127);
+  if (extent == Extent::layers) return;
 
   std::printf(
       "\n| type | experts | kernel | us | GB/s | of plain reads |\n|---|---|---|---|---|---|\n");
@@ -471,7 +477,11 @@ void run_all(bool quick) {
 
 int main(int argc, char** argv) {
   try {
-    sluice::backend::cuda::run_all(argc > 1 && std::string(argv[1]) == "--quick");
+    using sluice::backend::cuda::Extent;
+    const std::string flag = argc > 1 ? argv[1] : "";
+    sluice::backend::cuda::run_all(flag == "--layers"  ? Extent::layers
+                                   : flag == "--quick" ? Extent::quick
+                                                       : Extent::all);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_gpu_kernels: %s\n", e.what());
     return 1;
