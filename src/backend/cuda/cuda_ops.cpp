@@ -236,7 +236,7 @@ void CudaOps::delta_net(ConstRowsView in, const DeltaNetView& net, const StepVie
     p.out = out.data;
     const bool has_blocks = net.head_dim % 32 == 0;
     if (has_blocks) p.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
-    if (in.n_rows > kMaxRows && net.n_taps <= kWideDeltaTaps) {
+    if (in.n_rows > kMaxRows && net.n_taps <= kDeltaMostTaps) {
       const int64_t n_cols = wide_delta_cols(net.n_key_heads, net.n_value_heads, net.head_dim);
       wide_delta_net({p, scratch_.get<float>(Use::outside, in.n_rows * n_cols)}, how_);
     } else {
