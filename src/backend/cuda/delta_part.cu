@@ -9,7 +9,7 @@
 // Limits   those of delta_net(); n_rows <= 16 and n_taps <= 4; clusters.
 // Cost     registers and shared memory leave room beside two blocks of project_row on an SM, so
 // that
-//          it begins there while these still work. See docs/decisions/0026.
+//          it begins there while these still work. See docs/decisions/0024.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/delta_part.h"
 
