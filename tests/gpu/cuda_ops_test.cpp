@@ -175,17 +175,25 @@ TEST_F(CudaOpsTest, ComputesExpertsAsTheCpu) {
 
 // Float weights, beside quantised ones; the norm of float inputs is the CPU's, in every bit.
 TEST_F(CudaOpsTest, ProjectsFloatWeightsAsTheCpu) {
-  constexpr int kCols = 96, kOdd = 261;
+  constexpr int kOdd = 261;
+  struct Case {
+    Type type;
+    int n_rows, n_cols, n_out;
+  };
+  // Few outputs have a kernel of their own, and so have many.
   for (const Type type : {Type::f32, Type::f16, Type::bf16}) {
-    for (const int n_rows : {1, 5, 16}) {
+    for (const Case c : {Case{type, 1, 96, 40}, Case{type, 5, 96, 40}, Case{type, 16, 96, 40},
+                         Case{type, 1, 2048, 42}, Case{type, 3, 160, 40}, Case{type, 2, 96, 300}}) {
+      const int n_rows = c.n_rows, n_cols = c.n_cols, n_out = c.n_out;
       std::vector<std::vector<float>> out, logits;
       for (Side* side : {&host, gpu.get()}) {
         Ops& ops = side == &host ? *cpu_ops : *gpu_ops;
-        const NormView norm{side->put(norm_weights(kCols, 7)), 1e-6f};
+        const NormView norm{side->put(norm_weights(count(n_cols), 7)), 1e-6f};
         const std::vector<Projection> weights = {
-            {woven_weight(*side, type, kCols, 40, 9), side->put(random_values(40, 10))},
-            {woven_weight(*side, Type::f32, kCols, 24, 11), nullptr}};
-        const RowsView x = rows(*side, n_rows, kCols, 8), y = rows(*side, n_rows, 64, 12);
+            {woven_weight(*side, type, n_cols, n_out, 9),
+             side->put(random_values(count(n_out), 10))},
+            {woven_weight(*side, Type::f32, n_cols, 24, 11), nullptr}};
+        const RowsView x = rows(*side, n_rows, n_cols, 8), y = rows(*side, n_rows, n_out + 24, 12);
         ops.project_in(x, norm, weights, y);
         out.push_back(read(*side, y));
         TinyStep step{};
@@ -195,10 +203,11 @@ TEST_F(CudaOpsTest, ProjectsFloatWeightsAsTheCpu) {
             reinterpret_cast<const TinyStep*>(side->put(std::as_bytes(std::span(&step, 1))));
         const RowsView all = rows(*side, n_rows, kOdd, 13);
         ops.logits(x, TinyStep::view(at, n_rows), 0, norm,
-                   woven_weight(*side, type, kCols, kOdd, 14), all);
+                   woven_weight(*side, type, n_cols, kOdd, 14), all);
         logits.push_back(read(*side, all));
       }
-      expect_same_bits(out[0], out[1], cat(quant::type_name(type), ", ", n_rows, " rows"));
+      expect_same_bits(out[0], out[1],
+                       cat(quant::type_name(type), ", ", n_rows, " rows of ", n_cols));
       expect_same_bits(logits[0], logits[1], cat("logits of ", quant::type_name(type)));
     }
   }

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "backend/cuda/delta_net.h"
+#include "backend/cuda/launch.h"
 #include "backend/mailbox.h"
 #include "gpu/ops_test.h"
 
@@ -107,6 +109,57 @@ class DeltaNetTest : public OpsTest {
                   {out, n_rows, net.value_cols()});
     if (&side == gpu.get()) stream->finish();
     return side.get(out, count(n_rows * net.value_cols()));
+  }
+
+  // All that a step leaves in memory, launched so; with one row of padding where there is room.
+  std::vector<float> run_form(const NetShape& shape, const std::vector<int32_t>& sequences,
+                              bool from_zeros, const Launch& launch) {
+    const Layer layer = layer_on(*gpu, shape);
+    const DeltaNetView& net = layer.net;
+    const auto n_rows = static_cast<int>(std::min<size_t>(sequences.size() + 1, 16));
+    const int64_t n_chunks = (net.value_cols() + 255) / 256, n_out = n_rows * net.value_cols();
+    std::vector<int32_t> padded = sequences, positions(count(n_rows)), from(kSequences), to = from;
+    padded.resize(count(n_rows), 0);
+    std::iota(positions.begin(), positions.end(), 90);
+    std::iota(from.begin(), from.end(), 0);
+    std::iota(to.begin(), to.end(), kSequences);
+    if (from_zeros) from.assign(kSequences, -1);
+    DeltaNetStep p;
+    p.in = gpu->put(random_values(count(n_rows * net.in_cols()), 30, 2.0f));
+    p.n_rows = n_rows;
+    p.n_taps = shape.n_taps;
+    p.n_key_heads = shape.n_key_heads, p.n_value_heads = shape.n_value_heads;
+    p.head_dim = shape.head_dim;
+    p.by_remainder = shape.key_heads == KeyHeads::by_remainder;
+    p.gates_by_key_head = shape.gate_columns == GateColumns::by_key_head;
+    p.conv = net.conv, p.decay = net.decay, p.time_bias = net.time_bias;
+    p.norm = net.norm.weight, p.eps = net.norm.eps;
+    p.sequences = gpu->put(padded), p.positions = gpu->put(positions);
+    p.n_live = gpu->put(std::vector<int32_t>{static_cast<int32_t>(sequences.size())});
+    float* const states = gpu->put(random_values(count(kStates * net.state_values()), 31));
+    p.states = states, p.state_stride = net.state_values();
+    p.from = gpu->put(from), p.to = gpu->put(to), p.n_sequences = kSequences;
+    p.updates = layer.updates, p.update_stride = net.update_values();
+    p.n_places = kPlaces, p.max_logged_rows = kMostLogged;
+    p.out = gpu->put(std::vector<float>(count(n_out), NAN));
+    std::vector<float> int8(count(n_rows * n_chunks * (64 + 16)), 0.0f);
+    if (shape.head_dim % 32 == 0) {
+      float* const at = gpu->put(int8);
+      float* const d = at + 64 * n_rows * n_chunks;
+      p.out_int8 = {reinterpret_cast<int8_t*>(at), d, d + 8 * n_rows * n_chunks,
+                    static_cast<int>(n_chunks)};
+    }
+    cuda::delta_net(p, launch);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    std::vector<float> all = gpu->get(p.out, count(n_out));
+    const auto add = [&](const float* part, int64_t n) {
+      const std::vector<float> values = gpu->get(part, count(n));
+      all.insert(all.end(), values.begin(), values.end());
+    };
+    add(states, kStates * net.state_values());
+    add(p.updates, kSequences * kPlaces * net.update_values());
+    if (p.out_int8) add(reinterpret_cast<const float*>(p.out_int8.q), std::ssize(int8));
+    return all;
   }
 
   // What the sequence's rows give in steps of 16 at most, and the state behind them in the end.
@@ -282,6 +335,31 @@ TEST_F(DeltaNetTest, WideStepsGoOnFromEachOther) {
   expect_same(one.out, part(narrow.out, 0, n_one), "the first 70 rows");
   expect_same(part(two.out, 0, n_two), part(narrow.out, n_one, n_two), "51 more rows");
   expect_same(part(two.states, 20 * net.state_values(), net.state_values()), narrow.state, "state");
+}
+
+// A block to a head and four of them: the same bits, also in int8 and in what rows leave behind.
+TEST_F(DeltaNetTest, FourBlocksOfAHeadHaveTheBitsOfOne) {
+  Launch form = how;
+  if (!form.clusters) GTEST_SKIP() << "blocks of this card form no clusters";
+  struct Case {
+    std::vector<int32_t> sequences;
+    bool from_zeros;
+  };
+  const Case cases[] = {{{0}, false},
+                        {{3, 3}, true},
+                        {{7, 7, 7, 2, 9, 9}, false},
+                        {std::vector<int32_t>(16, 5), false}};
+  for (const NetShape& shape : kShapes) {
+    for (const Case& c : cases) {
+      std::vector<float> got[2];
+      for (const bool clusters : {false, true}) {
+        form.clusters = clusters;
+        got[clusters ? 1 : 0] = run_form(shape, c.sequences, c.from_zeros, form);
+      }
+      expect_same(got[1], got[0],
+                  cat("heads of ", shape.head_dim, ", ", c.sequences.size(), " rows"));
+    }
+  }
 }
 
 struct GateCase {

@@ -9,6 +9,7 @@
 #include "backend/cuda/attend_shape.h"
 #include "backend/cuda/cuda_ops_parts.h"
 #include "backend/cuda/delta_net.h"
+#include "backend/cuda/float_in.h"
 #include "backend/cuda/float_rows.h"
 #include "backend/cuda/pick.h"
 #include "backend/cuda/project.h"
@@ -139,9 +140,14 @@ void CudaOps::project_in(ConstRowsView x, const NormView& norm,
     p.n_cols = static_cast<int>(x.n_cols);
     p.out = out.data;
     p.out_stride = static_cast<int>(out.n_cols);
+    FloatIn floats{p.x, p.norm, p.eps, p.n_rows, p.n_cols, {}, 0, out.data, out.n_cols};
     int64_t column = 0;
     for (const Projection& one : projections) {
-      if (is_woven(one.weight)) {
+      const WeightView& w = one.weight;
+      if (quant::is_float(w.type) && float_in_fits(w.n_rows, w.n_cols, how_)) {
+        floats.weights[floats.n_weights++] = {w.type, w.data, static_cast<int>(w.n_rows), one.bias,
+                                              static_cast<int>(column)};
+      } else if (is_woven(one.weight)) {
         p.weights[p.n_weights] = stripes(one.weight, one.bias);
         p.weights[p.n_weights++].out_column = static_cast<int>(column);
       } else {
@@ -149,6 +155,8 @@ void CudaOps::project_in(ConstRowsView x, const NormView& norm,
       }
       column += one.weight.n_rows;
     }
+    // First: it is short, and the others' weights are on their way meanwhile.
+    if (floats.n_weights > 0) float_in(floats, how_);
     if (p.n_weights == 0) return;
     p.a = int8_rows(Use::input, x.n_rows, x.n_cols);
     cuda::project_in(p, how_);
@@ -236,7 +244,7 @@ void CudaOps::delta_net(ConstRowsView in, const DeltaNetView& net, const StepVie
     p.out = out.data;
     const bool has_blocks = net.head_dim % 32 == 0;
     if (has_blocks) p.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
-    if (in.n_rows > kMaxRows && net.n_taps <= kWideDeltaTaps) {
+    if (in.n_rows > kMaxRows && net.n_taps <= kDeltaMostTaps) {
       const int64_t n_cols = wide_delta_cols(net.n_key_heads, net.n_value_heads, net.head_dim);
       wide_delta_net({p, scratch_.get<float>(Use::outside, in.n_rows * n_cols)}, how_);
     } else {

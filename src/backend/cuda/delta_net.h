@@ -15,6 +15,8 @@ struct Launch;
 
 // Heads are at most so long.
 constexpr int kDeltaDims = kGpuMostStateDim;
+// Convolutions of more taps than this go row by row, a block to a head.
+constexpr int kDeltaMostTaps = 4;
 
 struct DeltaNetStep {
   const float* in = nullptr;  // [n_rows, in_cols]: q k v, z, then b and a
@@ -54,6 +56,7 @@ struct DeltaNetStep {
   float* out = nullptr;  // [n_rows, n_value_heads head_dim]
   Int8Rows out_int8;     // the same, quantised, where heads are whole blocks of 32; or empty
 };
+// Steps of few rows are cut into quarters of heads where the card can (delta_part.h).
 void delta_net(const DeltaNetStep& p, const Launch& how);
 
 // Ops::delta_replay: of the step's parameters those of the layer, its states and its updates.

@@ -80,7 +80,7 @@ class DeltaHead {
     PerLane<float4> x;
     EACH_LANE(lane) { x[lane] = convolved(p, column, t, lane); }
     if (item < 2) {
-      set_length(p, item, x);
+      set_length(p, delta_length(p, item), x);
     } else {
       EACH_LANE(lane) {
         if (lane == 0) {
@@ -138,6 +138,17 @@ class DeltaHead {
 
   // Each row leaves its update.
   SLUICE_LANE_FN bool logs() const { return logs_; }
+  // Whether what is of a key head is this one's to write.
+  SLUICE_LANE_FN bool is_first() const { return is_first_; }
+  // The state behind the step.
+  SLUICE_LANE_FN float* after() const { return after_; }
+  // The first of the convolution's columns that are q, k or v of the head: item 0, 1 or 2.
+  SLUICE_LANE_FN int column_of(const DeltaNetStep& p, int item) const {
+    const int head = item == 0   ? key_head_
+                     : item == 1 ? p.n_key_heads + key_head_
+                                 : 2 * p.n_key_heads + head_;
+    return head * p.head_dim;
+  }
   SLUICE_LANE_FN float* entered_of(const DeltaNetStep& p, int t) const {
     return update_of(p, t).entered(p, head_);
   }
@@ -172,12 +183,6 @@ class DeltaHead {
   SLUICE_LANE_FN int64_t column_at(const DeltaNetStep& p, int j) const {
     return (p.n_taps - 1) * conv_cols_of(p) +
            (static_cast<int64_t>(head_) * p.head_dim + j) * p.head_dim;
-  }
-  SLUICE_LANE_FN int column_of(const DeltaNetStep& p, int item) const {
-    const int head = item == 0   ? key_head_
-                     : item == 1 ? p.n_key_heads + key_head_
-                                 : 2 * p.n_key_heads + head_;
-    return head * p.head_dim;
   }
 
   SLUICE_LANE_FN float4 convolved(const DeltaNetStep& p, int column, int t, int lane) const {

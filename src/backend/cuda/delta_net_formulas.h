@@ -73,6 +73,14 @@ SLUICE_LANE_FN void store_four(float* to, const float4& v) {
 #endif
 }
 
+SLUICE_LANE_FN float4 load_four(const float* from) {
+#if defined(__CUDACC__)
+  return *reinterpret_cast<const float4*>(from);
+#else
+  return {from[0], from[1], from[2], from[3]};
+#endif
+}
+
 // Of the convolution: a tap's weights of four columns, what such a tap adds, and what comes out.
 SLUICE_LANE_FN float4 tap_weights(const DeltaNetStep& p, int column, int tap) {
   const float* const at = p.conv + static_cast<int64_t>(column) * p.n_taps + tap;
@@ -90,29 +98,41 @@ SLUICE_LANE_FN float4 convolved_of(const float4& sum) {
 }
 
 // q (item 0) gets the length 1 / sqrt(head_dim), k (item 1) the length 1.
-SLUICE_LANE_FN void set_length(const DeltaNetStep& p, int item, PerLane<float4>& x) {
+SLUICE_LANE_FN float delta_length(const DeltaNetStep& p, int item) {
+  return item == 0 ? div_rn(1.0f, sqrt_rn(to_float(p.head_dim))) : 1.0f;
+}
+SLUICE_LANE_FN void set_length(const DeltaNetStep& p, float length, PerLane<float4>& x) {
   const PerLane<float> squares = segment_squares(x);
   EACH_LANE(lane) {
-    const float length = item == 0 ? div_rn(1.0f, sqrt_rn(to_float(p.head_dim))) : 1.0f;
     const float by = div_rn(length, sqrt_rn(add_rn(squares[lane], p.eps)));
     const float4& v = x[lane];
     x[lane] = {mul_rn(v.x, by), mul_rn(v.y, by), mul_rn(v.z, by), mul_rn(v.w, by)};
   }
 }
 
-// Of a value head in a row; by a lane.
+// Of a value head in a row; by a lane. What is of the head alone can be asked for before the wait.
 struct DeltaGates {
   float decay, beta;
 };
-SLUICE_LANE_FN DeltaGates delta_gates(const DeltaNetStep& p, int head, int row) {
+struct DeltaGateWeights {
+  float time_bias, decay;
+
+  SLUICE_LANE_FN DeltaGateWeights(const DeltaNetStep& p, int head)
+      : time_bias(word_constant(p.time_bias + head)), decay(word_constant(p.decay + head)) {}
+};
+SLUICE_LANE_FN DeltaGates delta_gates(const DeltaNetStep& p, const DeltaGateWeights& of, int head,
+                                      int row) {
   const int n_sharing = p.n_value_heads / p.n_key_heads;
   const int b = p.gates_by_key_head ? head / n_sharing * 2 * n_sharing + head % n_sharing : head;
   const int a = b + (p.gates_by_key_head ? n_sharing : p.n_value_heads);
   const float* const gates = p.in + row * in_cols_of(p) + conv_cols_of(p) +
                              static_cast<int64_t>(p.n_value_heads) * p.head_dim;
-  const float rate = softplus(add_rn(word_past_l1(gates + a), word_constant(p.time_bias + head)));
-  return {contract_exp(mul_rn(word_constant(p.decay + head), rate)),
-          sigmoid(word_past_l1(gates + b))};
+  const float of_a = word_past_l1(gates + a), of_b = word_past_l1(gates + b);
+  const float rate = softplus(add_rn(of_a, of.time_bias));
+  return {contract_exp(mul_rn(of.decay, rate)), sigmoid(of_b)};
+}
+SLUICE_LANE_FN DeltaGates delta_gates(const DeltaNetStep& p, int head, int row) {
+  return delta_gates(p, DeltaGateWeights(p, head), head, row);
 }
 
 // Of four numbers of a column of S: with those of k or q, and the two halves of a row's update.
@@ -153,21 +173,47 @@ SLUICE_LANE_FN void write_delta_row(const DeltaNetStep& p, int row, int head,
   quantize_segment(v, places);
 }
 
-// norm(o) SiLU(z), of o in a lane's four values, zeros behind the head's end.
-SLUICE_LANE_FN void finish_delta_row(const DeltaNetStep& p, int row, int head, PerLane<float4>& v) {
+// What a head's result is multiplied by: the norm's weights, which can be asked for before the
+// wait, and SiLU(z). Nothing behind the head's end.
+SLUICE_LANE_FN PerLane<float4> delta_norm_weights(const DeltaNetStep& p) {
+  PerLane<float4> weights;
+  EACH_LANE(lane) {
+    weights[lane] = 4 * lane < p.head_dim ? load_constant(p.norm + 4 * lane) : float4{0, 0, 0, 0};
+  }
+  return weights;
+}
+SLUICE_LANE_FN PerLane<float4> delta_out_gate(const DeltaNetStep& p, int row, int head) {
   const float* const z = p.in + row * in_cols_of(p) + conv_cols_of(p) + head * p.head_dim;
+  PerLane<float4> gate;
+  EACH_LANE(lane) {
+    gate[lane] = {0, 0, 0, 0};
+    if (4 * lane < p.head_dim) {
+      const float4 g = load_past_l1(z + 4 * lane);
+      gate[lane] = {silu(g.x), silu(g.y), silu(g.z), silu(g.w)};
+    }
+  }
+  return gate;
+}
+
+// norm(o) SiLU(z), of o in a lane's four values, zeros behind the head's end.
+SLUICE_LANE_FN void finish_delta_row(const DeltaNetStep& p, int row, int head,
+                                     const PerLane<float4>& weights, const PerLane<float4>& gate,
+                                     PerLane<float4>& v) {
   const PerLane<float> squares = segment_squares(v);
   EACH_LANE(lane) {
     const float mean = div_rn(squares[lane], to_float(p.head_dim));
     const float scale = div_rn(1.0f, sqrt_rn(add_rn(mean, p.eps)));
+    const float4& g = gate[lane];
     if (4 * lane < p.head_dim) {
-      const float4 g = load_past_l1(z + 4 * lane);
-      v[lane] = normalized(v[lane], scale, load_constant(p.norm + 4 * lane));
-      v[lane] = {mul_rn(v[lane].x, silu(g.x)), mul_rn(v[lane].y, silu(g.y)),
-                 mul_rn(v[lane].z, silu(g.z)), mul_rn(v[lane].w, silu(g.w))};
+      v[lane] = normalized(v[lane], scale, weights[lane]);
+      v[lane] = {mul_rn(v[lane].x, g.x), mul_rn(v[lane].y, g.y), mul_rn(v[lane].z, g.z),
+                 mul_rn(v[lane].w, g.w)};
     }
   }
   write_delta_row(p, row, head, v);
+}
+SLUICE_LANE_FN void finish_delta_row(const DeltaNetStep& p, int row, int head, PerLane<float4>& v) {
+  finish_delta_row(p, row, head, delta_norm_weights(p), delta_out_gate(p, row, head), v);
 }
 
 }  // namespace sluice::backend::cuda

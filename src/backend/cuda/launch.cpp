@@ -17,7 +17,7 @@ Launch launch_on(cudaStream_t stream) {
       cudaDeviceGetAttribute(&how.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   CHECK_CUDA(cudaDeviceGetAttribute(&how.shared_per_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor,
                                     device));
-  how.overlaps = major >= 9;
+  how.overlaps = how.clusters = major >= 9;
   return how;
 }
 

@@ -118,7 +118,7 @@ constexpr int n_parts(int n, int of) { return (n + of - 1) / of; }
 void wide_delta_net(const WideDelta& w, const Launch& how) {
   const DeltaNetStep& p = w.of;
   CHECK(p.head_dim > 0 && p.head_dim % 8 == 0 && p.head_dim <= kDeltaDims);
-  CHECK(p.n_taps > 0 && p.n_taps <= kWideDeltaTaps);
+  CHECK(p.n_taps > 0 && p.n_taps <= kDeltaMostTaps);
   CHECK(p.n_key_heads > 0 && p.n_value_heads % p.n_key_heads == 0 && p.n_sequences > 0);
   CHECK(w.made && (!p.out_int8 || p.head_dim % 32 == 0));
   const int n_made = 2 * p.n_key_heads + p.n_value_heads;

@@ -9,9 +9,6 @@
 
 namespace sluice::backend::cuda {
 
-// Convolutions have at most so many taps; delta_net() takes others.
-constexpr int kWideDeltaTaps = 4;
-
 // Of a row that is made: q and k of the key heads, v of the value heads; then for each of these
 // decay, beta and two numbers that nobody reads.
 constexpr int64_t wide_delta_cols(int64_t n_key_heads, int64_t n_value_heads, int64_t head_dim) {

@@ -9,6 +9,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "backend/cuda/delta_convolution.h"
 #include "backend/cuda/delta_net_body.h"
 #include "backend/cuda/wide_delta.h"
 
@@ -16,7 +17,7 @@ namespace sluice::backend::cuda {
 
 constexpr int kMadeRows = 16;  // that a warp makes
 constexpr int kMadeAtOnce = 4;
-static_assert(kMadeRows % kMadeAtOnce == 0 && kMadeRows + kWideDeltaTaps <= kWarp);
+static_assert(kMadeRows % kMadeAtOnce == 0 && kMadeRows + kDeltaMostTaps <= kWarp);
 
 constexpr int kWideDeltaWarps = 4;
 constexpr int kPartColumns = kWideDeltaWarps * kDeltaColumns;  // of a block
@@ -29,60 +30,11 @@ SLUICE_LANE_FN float* made_row(const WideDelta& w, int row) {
   return w.made + row * made_cols_of(w.of);
 }
 
-// The convolution of a head's columns, row by row.
-class DeltaConvolution {
- public:
-  SLUICE_LANE_FN DeltaConvolution(const DeltaNetStep& p, int column) : column_(column) {
-    SLUICE_UNROLL for (int i = 0; i < kWideDeltaTaps; ++i) {
-      EACH_LANE(lane) {
-        taps_[i][lane] = is_tap(p, i) && 4 * lane < p.head_dim
-                             ? tap_weights(p, column + 4 * lane, i - kWideDeltaTaps + p.n_taps)
-                             : float4{0, 0, 0, 0};
-      }
-    }
-  }
-
-  // Row t of its sequence comes next.
-  SLUICE_LANE_FN void open(const DeltaNetStep& p, const DeltaHead& head, int t) {
-    SLUICE_UNROLL for (int i = 0; i < kWideDeltaTaps - 1; ++i) {
-      EACH_LANE(lane) {
-        inputs_[i][lane] = is_tap(p, i) && 4 * lane < p.head_dim
-                               ? head.input(p, column_, t, kWideDeltaTaps - 1 - i, lane)
-                               : float4{0, 0, 0, 0};
-      }
-    }
-  }
-
-  SLUICE_LANE_FN PerLane<float4> next(const DeltaNetStep& p, const PerLane<float4>& input) {
-    inputs_[kWideDeltaTaps - 1] = input;
-    PerLane<float4> out;
-    EACH_LANE(lane) {
-      float4 sum{0, 0, 0, 0};
-      SLUICE_UNROLL for (int i = 0; i < kWideDeltaTaps; ++i) {
-        if (is_tap(p, i)) add_tap(sum, taps_[i][lane], inputs_[i][lane]);
-      }
-      out[lane] = 4 * lane < p.head_dim ? convolved_of(sum) : float4{0, 0, 0, 0};
-    }
-    SLUICE_UNROLL for (int i = 0; i < kWideDeltaTaps - 1; ++i) inputs_[i] = inputs_[i + 1];
-    return out;
-  }
-
- private:
-  // The last n_taps places are taken.
-  static SLUICE_LANE_FN bool is_tap(const DeltaNetStep& p, int i) {
-    return i + p.n_taps >= kWideDeltaTaps;
-  }
-
-  int column_;
-  PerLane<float4> taps_[kWideDeltaTaps];
-  PerLane<float4> inputs_[kWideDeltaTaps];
-};
-
-// Sequences of rows first - kWideDeltaTaps .. first + n - 1, one to a lane.
+// Sequences of rows first - kDeltaMostTaps .. first + n - 1, one to a lane.
 SLUICE_LANE_FN PerLane<int> sequences_around(const DeltaNetStep& p, int first, int n) {
   PerLane<int> sequences;
   EACH_LANE(lane) {
-    const int row = first - kWideDeltaTaps + lane;
+    const int row = first - kDeltaMostTaps + lane;
     sequences[lane] = row >= 0 && row < first + n ? word_past_l1(p.sequences + row) : -1;
   }
   return sequences;
@@ -106,7 +58,7 @@ SLUICE_LANE_FN void make_delta_rows(const WideDelta& w, int number, int first, i
     }
   }
   const PerLane<int> sequences = sequences_around(p, first, n);
-  DeltaConvolution convolution(p, column);
+  DeltaConvolution convolution(p, column, p.head_dim);
   int sequence = -1;
   SLUICE_ROLLED for (int begin = 0; begin < n; begin += kMadeAtOnce) {
     PerLane<float4> x[kMadeAtOnce];
@@ -120,7 +72,7 @@ SLUICE_LANE_FN void make_delta_rows(const WideDelta& w, int number, int first, i
     }
     SLUICE_UNROLL for (int i = 0; i < kMadeAtOnce; ++i) {
       if (begin + i >= n) continue;
-      const int at = kWideDeltaTaps + begin + i, row = first + begin + i;
+      const int at = kDeltaMostTaps + begin + i, row = first + begin + i;
       const int of = from_lane(sequences, at);
       if (of != sequence) {
         sequence = of;
@@ -129,7 +81,7 @@ SLUICE_LANE_FN void make_delta_rows(const WideDelta& w, int number, int first, i
         convolution.open(p, DeltaHead(p, head, sequence, {row - t, 1}), t);
       }
       PerLane<float4> made = convolution.next(p, x[i]);
-      if (item < 2) set_length(p, item, made);
+      if (item < 2) set_length(p, delta_length(p, item), made);
       EACH_LANE(lane) {
         if (4 * lane < p.head_dim) store_four(made_row(w, row) + column + 4 * lane, made[lane]);
       }
@@ -231,7 +183,7 @@ class WideDeltaColumns {
       const Row next = read(tile.rows[at + 1]);
       step<logs>(p, head, row, t + at);
       SLUICE_UNROLL for (int i = 0; i < kFours; ++i) {
-        EACH_LANE(lane) { q_[i][lane] = four(tile.rows[at].q + 4 * (lane % 8 + 8 * i)); }
+        EACH_LANE(lane) { q_[i][lane] = load_four(tile.rows[at].q + 4 * (lane % 8 + 8 * i)); }
       }
       row = next;
     }
@@ -267,7 +219,7 @@ class WideDeltaColumns {
     Row row;
     EACH_LANE(lane) {
       SLUICE_UNROLL for (int i = 0; i < kFours; ++i) {
-        row.k[i][lane] = four(from.k + 4 * (lane % 8 + 8 * i));
+        row.k[i][lane] = load_four(from.k + 4 * (lane % 8 + 8 * i));
       }
       const float* const v = from.v + first_ % kPartColumns + lane / 8 * 2;
       row.v[0][lane] = v[0], row.v[1][lane] = v[1];
@@ -275,14 +227,6 @@ class WideDeltaColumns {
     }
     return row;
   }
-  static SLUICE_LANE_FN float4 four(const float* p) {
-#if defined(__CUDACC__)
-    return *reinterpret_cast<const float4*>(p);
-#else
-    return {p[0], p[1], p[2], p[3]};
-#endif
-  }
-
   struct Two {
     PerLane<float> of[2];
   };

@@ -1,7 +1,7 @@
 // A gated DeltaNet as the kernel computes it (backend/cuda/delta_net_body.h), compiled by g++ with
 // a warp as 32 loops and a block's warps one after another: as the CPU computes it, but for the
-// order of sums, over several steps, with rows of several sequences. And as its form for many rows
-// does (wide_delta_body.h), to the bit.
+// order of sums, over several steps, with rows of several sequences. And as its forms for many rows
+// (wide_delta_body.h) and for four blocks to a head (delta_part_body.h) do, to the bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/delta_net_body.h"
 
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backend/cpu/delta_net.h"
+#include "backend/cuda/delta_part_body.h"
 #include "backend/cuda/wide_delta_body.h"
 #include "base/random.h"
 #include "quant/activation.h"
@@ -111,6 +112,66 @@ void run_wide_delta(const DeltaNetStep& p) {
   }
 }
 
+// What a block of delta_part_kernel has, and a cluster of them.
+struct PartBlock {
+  DeltaPartTile tile;
+  std::array<DeltaPartColumns, kDeltaPartWarps> columns;
+};
+using PartCluster = std::array<PartBlock, kDeltaParts>;
+
+// As far as its o is sent.
+void run_part(const DeltaNetStep& p, const DeltaHead& own, const DeltaRows& rows, int head,
+              PartCluster& cluster, int part) {
+  auto& [tile, columns] = cluster[static_cast<size_t>(part)];
+  for (int warp = 0; warp < kDeltaPartWarps; ++warp) {
+    columns[static_cast<size_t>(warp)].load(p, own.column_before(p, 0),
+                                            part * kDeltaPartColumns + warp * kDeltaPartOfWarp);
+  }
+  if (own.logs()) read_part_positions(p, rows, tile);
+  for (int item = 0; item < 3; ++item) {
+    DeltaPartMaker maker(p, own, item, part);
+    maker.leave_earlier(tile);
+    maker.make(p, rows, tile);
+  }
+  make_part_gates(p, DeltaGateWeights(p, head), head, rows, tile);
+  for (int t = 0; t < rows.n; ++t) {
+    float* const to = cluster[static_cast<size_t>(t % kDeltaParts)].tile.o[t / kDeltaParts];
+    for (DeltaPartColumns& some : columns) {
+      some.step(p, tile.rows[t], [&](int column, float o) { to[column] = o; });
+    }
+  }
+}
+
+// As part_delta_net, a cluster after the other.
+void run_part_delta(const DeltaNetStep& p) {
+  const auto cluster = std::make_unique<PartCluster>();
+  for (int sequence = 0; sequence < p.n_sequences; ++sequence) {
+    const DeltaRows rows = find_part_rows(p, sequence);
+    for (int head = 0; head < p.n_value_heads; ++head) {
+      if (sequence == 0) {
+        for (int r = *p.n_live; r < p.n_rows; ++r) write_delta_row(p, r, head, {});
+      }
+      if (rows.n == 0) continue;
+      for (PartBlock& block : *cluster) std::memset(&block.tile, 0xff, sizeof(block.tile));
+      const DeltaHead own(p, head, sequence, rows);
+      for (int part = 0; part < kDeltaParts; ++part) run_part(p, own, rows, head, *cluster, part);
+      for (int part = 0; part < kDeltaParts; ++part) {
+        auto& [tile, columns] = (*cluster)[static_cast<size_t>(part)];
+        for (const DeltaPartColumns& some : columns) some.store(p, own.column_after(p, 0));
+        for (int item = 0; item < 3; ++item) keep_part_inputs(p, own, part, rows, tile, item);
+        for (int warp = 0; own.logs() && warp < kDeltaPartWarps; ++warp) {
+          log_part_rows(p, own, head, part, sequence, rows, tile, warp);
+        }
+        for (int t = part; t < rows.n; t += kDeltaParts) {
+          const int row = rows.first + t;
+          PerLane<float4> v = sent_row(p, tile, t / kDeltaParts);
+          finish_delta_row(p, row, head, delta_norm_weights(p), delta_out_gate(p, row, head), v);
+        }
+      }
+    }
+  }
+}
+
 // Not-a-numbers too: what nobody wrote.
 template <typename T>
 void expect_same(const std::vector<T>& a, const std::vector<T>& b, const char* what) {
@@ -184,7 +245,7 @@ class DeltaLayer {
                              {cpu.data(), n_rows, net_.value_cols()});
     DeltaNetStep p = parameters(in, padded, n_live, got);
     p.positions = positions.data();
-    run_both(p, got);
+    run_all(p, got);
     expect_near(cpu, got, "out");
     expect_near(by_cpu_, by_kernel_, "states");
     expect_near(cpu_log_, kernel_log_, "updates");
@@ -236,25 +297,32 @@ class DeltaLayer {
     std::vector<float> out, states, log, d, y;
     std::vector<int8_t> q;
   };
-  // The step in its form for many rows, then in that for few.
-  void run_both(const DeltaNetStep& p, std::vector<float>& out) {
+  // The step in its form for many rows and in that for four blocks to a head, then in the first.
+  void run_all(const DeltaNetStep& p, std::vector<float>& out) {
     const Written before{out, by_kernel_, kernel_log_, d_, y_, q_};
-    run_wide_delta(p);
-    const Written wide{out, by_kernel_, kernel_log_, d_, y_, q_};
-    // Where they are: the step points to them.
-    std::ranges::copy(before.out, out.begin());
-    std::ranges::copy(before.states, by_kernel_.begin());
-    std::ranges::copy(before.log, kernel_log_.begin());
-    std::ranges::copy(before.d, d_.begin());
-    std::ranges::copy(before.y, y_.begin());
-    std::ranges::copy(before.q, q_.begin());
+    std::vector<Written> others;
+    const auto run = [&](void (*form)(const DeltaNetStep&)) {
+      form(p);
+      others.push_back({out, by_kernel_, kernel_log_, d_, y_, q_});
+      // Where they are: the step points to them.
+      std::ranges::copy(before.out, out.begin());
+      std::ranges::copy(before.states, by_kernel_.begin());
+      std::ranges::copy(before.log, kernel_log_.begin());
+      std::ranges::copy(before.d, d_.begin());
+      std::ranges::copy(before.y, y_.begin());
+      std::ranges::copy(before.q, q_.begin());
+    };
+    run(run_wide_delta);
+    if (p.n_rows <= kDeltaPartRows) run(run_part_delta);
     run_delta_net(p);
-    expect_same(wide.out, out, "out");
-    expect_same(wide.states, by_kernel_, "states");
-    expect_same(wide.log, kernel_log_, "updates");
-    expect_same(wide.d, d_, "d");
-    expect_same(wide.y, y_, "y");
-    expect_same(wide.q, q_, "q");
+    for (const Written& other : others) {
+      expect_same(other.out, out, "out");
+      expect_same(other.states, by_kernel_, "states");
+      expect_same(other.log, kernel_log_, "updates");
+      expect_same(other.d, d_, "d");
+      expect_same(other.y, y_, "y");
+      expect_same(other.q, q_, "q");
+    }
   }
 
   // Out of the state before the step and what its rows left, the state behind it, to the bit.

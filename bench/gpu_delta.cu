@@ -1,0 +1,254 @@
+// What the gated delta rule costs in narrow steps of the Qwen3.6-35B-A3B shape (32 value heads over
+// 16 key heads, 128 x 128): graphs of 48 such kernels alone, of as many projections in front of
+// them alone, and of both in turn, as layers have them; with four blocks to a head and with one,
+// for rows of one sequence and for single rows of several. Prints markdown.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "backend/cuda/delta_net.h"
+#include "backend/cuda/launch.h"
+#include "backend/cuda/project.h"
+#include "base/random.h"
+#include "gpu_memory.cuh"
+#include "quant/type.h"
+
+namespace sluice::backend::cuda {
+namespace {
+
+using quant::Type;
+
+constexpr int kLayers = 48, kModel = 2048, kKeyHeads = 16, kValueHeads = 32, kDim = 128, kTaps = 4,
+              kMostRows = 16, kPlaces = 64;
+constexpr int kConvCols = (2 * kKeyHeads + kValueHeads) * kDim, kValueCols = kValueHeads * kDim;
+constexpr int kInCols = kConvCols + kValueCols + 2 * kValueHeads;
+constexpr int64_t kStateValues = (kTaps - 1) * kConvCols + int64_t{kValueCols} * kDim;
+constexpr int64_t kUpdateValues = kConvCols + kKeyHeads * kDim + kValueCols + kValueHeads;
+
+float* random_device(int64_t n, uint64_t seed, float size, float middle = 0.0f) {
+  std::vector<float> v(static_cast<size_t>(n));
+  for (size_t i = 0; i < v.size(); ++i) v[i] = middle + size * random_signed(random_bits(seed, i));
+  return device(v);
+}
+template <typename T>
+T* bytes_on_device(int64_t n) {
+  return device<T>(static_cast<size_t>(n));
+}
+
+class Timer {
+ public:
+  Timer() {
+    CHECK_CUDA(cudaStreamCreate(&stream_));
+    CHECK_CUDA(cudaEventCreate(&begin_));
+    CHECK_CUDA(cudaEventCreate(&end_));
+  }
+  cudaStream_t stream() const { return stream_; }
+
+  // Microseconds of one replay of what `enqueue` captures: the median of 7 runs.
+  double operator()(const std::function<void()>& enqueue) {
+    constexpr int kReplays = 20;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    CHECK_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+    enqueue();
+    CHECK_CUDA(cudaStreamEndCapture(stream_, &graph));
+    CHECK_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 3; ++i) CHECK_CUDA(cudaGraphLaunch(exec, stream_));
+    std::vector<double> times;
+    for (int run = 0; run < 7; ++run) {
+      CHECK_CUDA(cudaEventRecord(begin_, stream_));
+      for (int i = 0; i < kReplays; ++i) CHECK_CUDA(cudaGraphLaunch(exec, stream_));
+      CHECK_CUDA(cudaEventRecord(end_, stream_));
+      CHECK_CUDA(cudaStreamSynchronize(stream_));
+      float ms = 0;
+      CHECK_CUDA(cudaEventElapsedTime(&ms, begin_, end_));
+      times.push_back(1e3 * ms / kReplays);
+    }
+    CHECK_CUDA(cudaGraphExecDestroy(exec));
+    CHECK_CUDA(cudaGraphDestroy(graph));
+    std::ranges::sort(times);
+    return times[3];
+  }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+// The layers' weights and states, of so many sequences; each layer its own, as in a model.
+class Layers {
+ public:
+  explicit Layers(int n_sequences) : n_sequences_(n_sequences) {
+    for (int l = 0; l < kLayers; ++l) {
+      conv_[l] = random_device(int64_t{kConvCols} * kTaps, 1, 0.5f);
+      decay_[l] = random_device(kValueHeads, 2, 0.4f, -0.5f);
+      bias_[l] = random_device(kValueHeads, 3, 1.0f);
+      norm_[l] = random_device(kDim, 4, 0.1f, 1.0f);
+      states_[l] = bytes_on_device<float>(2 * n_sequences * kStateValues);
+      updates_[l] = bytes_on_device<float>(n_sequences * kPlaces * kUpdateValues);
+    }
+    std::vector<int32_t> from, to;
+    for (int s = 0; s < n_sequences; ++s) from.push_back(2 * s), to.push_back(2 * s + 1);
+    from_ = device(from), to_ = device(to);
+    in_ = random_device(int64_t{kMostRows} * kInCols, 5, 1.0f);
+    x_ = random_device(int64_t{kMostRows} * kModel, 6, 1.0f);
+    out_ = bytes_on_device<float>(int64_t{kMostRows} * kValueCols);
+    out_int8_ = int8_rows(kValueCols);
+    a_ = int8_rows(kModel);
+    fill_weights();
+  }
+  // Steps of so many rows: of one sequence, or of one each.
+  void set_step(int n_rows, bool is_one) {
+    n_rows_ = n_rows;
+    std::vector<int32_t> sequences, positions;
+    for (int r = 0; r < n_rows; ++r) {
+      sequences.push_back(is_one ? 0 : r);
+      positions.push_back(is_one ? 100 + r : 100);
+    }
+    sequences_ = device(sequences), positions_ = device(positions);
+    n_live_ = device(std::vector<int32_t>{n_rows});
+  }
+
+  void project(int l, const Launch& how) const {
+    ProjectIn p;
+    p.x = x_;
+    p.norm = norms_;
+    p.eps = 1e-6f;
+    p.n_rows = n_rows_;
+    p.n_cols = kModel;
+    p.weights[p.n_weights++] = {Type::q4_k, weights_ + static_cast<size_t>(l) * weight_bytes_,
+                                kInCols, nullptr};
+    p.out = in_;
+    p.out_stride = kInCols;
+    p.a = a_;
+    project_in(p, how);
+  }
+  void delta(int l, const Launch& how) const {
+    DeltaNetStep p;
+    p.in = in_;
+    p.n_rows = n_rows_;
+    p.n_taps = kTaps;
+    p.n_key_heads = kKeyHeads, p.n_value_heads = kValueHeads;
+    p.head_dim = kDim;
+    p.by_remainder = true;
+    p.conv = conv_[l], p.decay = decay_[l], p.time_bias = bias_[l], p.norm = norm_[l];
+    p.eps = 1e-6f;
+    p.sequences = sequences_, p.positions = positions_, p.n_live = n_live_;
+    p.states = states_[l], p.state_stride = kStateValues;
+    p.from = from_, p.to = to_, p.n_sequences = n_sequences_;
+    p.updates = updates_[l], p.update_stride = kUpdateValues;
+    p.n_places = kPlaces, p.max_logged_rows = kMostRows;
+    p.out = out_, p.out_int8 = out_int8_;
+    delta_net(p, how);
+  }
+  // Of the last layer's result and state, for comparing two forms.
+  uint64_t checksum() const {
+    std::vector<float> out(static_cast<size_t>(n_rows_) * kValueCols);
+    std::vector<int8_t> q(out.size());
+    std::vector<float> state(static_cast<size_t>(kStateValues));
+    CHECK_CUDA(cudaDeviceSynchronize());
+    CHECK_CUDA(cudaMemcpy(out.data(), out_, out.size() * 4, cudaMemcpyDeviceToHost));
+    CHECK_CUDA(cudaMemcpy(q.data(), out_int8_.q, q.size(), cudaMemcpyDeviceToHost));
+    CHECK_CUDA(cudaMemcpy(state.data(), states_[kLayers - 1] + kStateValues, state.size() * 4,
+                          cudaMemcpyDeviceToHost));
+    uint64_t sum = 0;
+    const auto add = [&](const auto& values) {
+      for (const auto value : values) {
+        uint32_t bits = 0;
+        std::memcpy(&bits, &value, sizeof(value));
+        sum = sum * 1099511628211u + bits;
+      }
+    };
+    add(out), add(q), add(state);
+    return sum;
+  }
+
+ private:
+  // Any bytes whose scales are small.
+  void fill_weights() {
+    weight_bytes_ = static_cast<size_t>(kInCols) * quant::row_bytes(Type::q4_k, kModel);
+    std::vector<uint8_t> bytes(weight_bytes_);
+    for (size_t i = 0; i < bytes.size(); i += 8) {
+      const uint64_t eight = random_bits(8, i) & 0x1b1b1b1b1b1b1b1bu;
+      std::memcpy(bytes.data() + i, &eight, 8);
+    }
+    weights_ = device<uint8_t>(kLayers * weight_bytes_);
+    for (int l = 0; l < kLayers; ++l) {
+      CHECK_CUDA(cudaMemcpy(weights_ + static_cast<size_t>(l) * weight_bytes_, bytes.data(),
+                            weight_bytes_, cudaMemcpyHostToDevice));
+    }
+  }
+  static Int8Rows int8_rows(int n_cols) {
+    const int64_t n_chunks = (n_cols + 255) / 256, n = kMostRows * n_chunks;
+    return {bytes_on_device<int8_t>(256 * n), bytes_on_device<float>(8 * n),
+            bytes_on_device<float>(8 * n), static_cast<int>(n_chunks)};
+  }
+
+  int n_sequences_, n_rows_ = 0;
+  float *conv_[kLayers], *decay_[kLayers], *bias_[kLayers], *norm_[kLayers], *states_[kLayers],
+      *updates_[kLayers];
+  int32_t *from_ = nullptr, *to_ = nullptr, *sequences_ = nullptr, *positions_ = nullptr,
+          *n_live_ = nullptr;
+  float *in_ = nullptr, *x_ = nullptr, *out_ = nullptr;
+  float* norms_ = random_device(kModel, 7, 0.1f, 1.0f);
+  Int8Rows out_int8_, a_;
+  uint8_t* weights_ = nullptr;
+  size_t weight_bytes_ = 0;
+};
+
+void bench_step(Timer& time, Layers& layers, int n_rows, bool is_one) {
+  layers.set_step(n_rows, is_one);
+  Launch how = launch_on(time.stream());
+  const auto us = [&](bool projects, bool recurs) {
+    return time([&] {
+             for (int l = 0; l < kLayers; ++l) {
+               if (projects) layers.project(l, how);
+               if (recurs) layers.delta(l, how);
+             }
+           }) /
+           kLayers;
+  };
+  std::printf("| %d | %s |", n_rows, is_one ? "one" : "each its own");
+  const double alone = us(true, false);
+  std::printf(" %.2f |", alone);
+  uint64_t sums[2] = {};
+  for (const bool parts : {false, true}) {
+    how.clusters = parts && launch_on(nullptr).clusters;
+    const double both = us(true, true);
+    std::printf(" %.2f | %.2f | %.2f |", us(false, true), both, both - alone);
+    sums[parts ? 1 : 0] = layers.checksum();
+  }
+  std::printf(" %s |\n", sums[0] == sums[1] ? "same" : "DIFFERENT");
+  std::fflush(stdout);
+}
+
+void run_all() {
+  Timer time;
+  std::printf(
+      "Microseconds a layer: alone, behind project_in, and what of that is the rule's.\n\n");
+  std::printf(
+      "| rows | sequences | project_in | a block a head | both | - project_in | four blocks | both "
+      "| - project_in | bits |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  {
+    Layers layers(1);
+    for (const int n_rows : {1, 2, 4, 8, 16}) bench_step(time, layers, n_rows, true);
+  }
+  Layers layers(kMostRows);
+  for (const int n_rows : {2, 8, 16}) bench_step(time, layers, n_rows, false);
+}
+
+}  // namespace
+}  // namespace sluice::backend::cuda
+
+int main() {
+  try {
+    sluice::backend::cuda::run_all();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_gpu_delta: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}
