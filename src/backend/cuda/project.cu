@@ -12,6 +12,7 @@
 //          (the launcher checks). Where rows do not fit into shared memory, some at a time.
 // Cost     see bench/gpu_kernels and docs/decisions/0015.
 // SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project.h"
 #include "backend/cuda/project_row.h"
@@ -194,7 +195,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type, man
   };
   if (n_items > 0) take_next(0);
   wait_for_previous_kernel();
-  copy_rows<many ? 2 : 1>(a.in, a.n_rows, a.shape.n_chunks, rows, warp, kWarps);
+  copy_rows(a.in, a.n_rows, a.shape.n_chunks, rows, warp, kWarps, copy_16);
+  wait_for_copies();
   __syncthreads();
 
   const int n_rows = a.n_rows;
