@@ -38,7 +38,7 @@ struct GateUpArgs : GateUpSizes {
 
 // The choice of experts is over before there are dots.
 struct SharedPlan {
-  int rows_at, dots_at, groups_at, barriers_at, n_bytes;
+  int rows_at, dots_at, ranked_at, groups_at, barriers_at, n_bytes;
 };
 __host__ __device__ constexpr int max_of(int a, size_t b) {
   return a > static_cast<int>(b) ? a : static_cast<int>(b);
@@ -49,7 +49,8 @@ __host__ __device__ inline SharedPlan shared_plan(const GateUpArgs& a) {
   s.dots_at = s.rows_at + a.p.n_rows * staged_row_bytes(a.shape.n_chunks);
   const int dots_bytes = 2 * a.p.n_rows * 2 * 32 * 4;
   const bool ranks = a.p.ranking.scores != nullptr;
-  s.groups_at = s.dots_at + (ranks ? max_of(dots_bytes, sizeof(RankedChoice)) : dots_bytes);
+  s.ranked_at = s.dots_at + (ranks ? max_of(dots_bytes, sizeof(RankedChoice)) : dots_bytes);
+  s.groups_at = s.ranked_at + (ranks ? static_cast<int>(sizeof(RankedRows)) : 0);
   s.barriers_at = s.groups_at + a.most_groups * static_cast<int>(sizeof(ExpertGroup));
   s.n_bytes = s.barriers_at + a.ring.barriers_bytes(kWarps);
   return s;
@@ -123,7 +124,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   // The last block has not more items than others; it writes the list where nobody else did.
   const bool ranks = a.p.ranking.scores != nullptr;
   const bool writes_list = ranks && blockIdx.x == gridDim.x - 1;
-  RowsRanking ranking(a.p, *reinterpret_cast<RankedChoice*>(shared + plan.dots_at));
+  RowsRanking ranking(a.p, *reinterpret_cast<RankedChoice*>(shared + plan.dots_at),
+                      *reinterpret_cast<RankedRows*>(shared + plan.ranked_at));
   if (ranks) ranking.begin();
   wait_for_previous_kernel();
   if (!writes_list) let_next_kernel_begin();
@@ -140,7 +142,6 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     ranking.write_list(a.p.list, groups, n_groups);
     __syncthreads();
     let_next_kernel_begin();
-    ranking.write_weights();
   }
   UnitWalk<type> asked(a, groups, n_groups), walk(a, groups, n_groups);
   const auto request = [&] {
@@ -186,6 +187,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     dots += other;
     other = -other;
   }
+  if (writes_list) ranking.write_weights();
 }
 
 // As many blocks on an SM, two at most, as leave each two slots to a warp.

@@ -10,12 +10,20 @@
 namespace sluice::backend::cuda {
 
 using RankedChoice = Choice<kMostRanked>;
+struct RankedRows {  // by slot; in shared memory to the end
+  int32_t experts[kMaxRows * kMaxUsed];
+  float scores[kMaxRows * kMaxUsed];
+};
 constexpr int kRanksOfWarp = kMaxRows / kGroupWarps;  // rows
 
 class RowsRanking {
  public:
-  __device__ __forceinline__ RowsRanking(const GateUp& p, RankedChoice& choice)
-      : r_(p.ranking), n_rows_(p.n_rows), n_used_(p.shape.n_used), choice_(choice) {}
+  __device__ __forceinline__ RowsRanking(const GateUp& p, RankedChoice& choice, RankedRows& rows)
+      : r_(p.ranking),
+        n_rows_(p.n_rows),
+        n_used_(p.shape.n_used),
+        choice_(choice),
+        rows_(rows) {}
 
   // Reads cold memory that no kernel of the layer writes, so before the wait.
   __device__ __forceinline__ void begin() {
@@ -35,8 +43,12 @@ class RowsRanking {
 #pragma unroll
     for (int i = 0; i < kRanksOfWarp; ++i) {
       if (row(i) >= n_rows_) continue;
-      best_[i] = best_of_keys(keys[i], n_used_);
-      if (lane < n_used_) choice_.ids[row(i) * n_used_ + lane] = best_[i].experts.value;
+      const Best best = best_of_keys(keys[i], n_used_);
+      if (lane < n_used_) {
+        const int slot = row(i) * n_used_ + lane;
+        choice_.ids[slot] = rows_.experts[slot] = best.experts.value;
+        rows_.scores[slot] = best.scores.value;
+      }
     }
     __syncthreads();
     return group_slots({n_rows_, n_live, n_used_, r_.up_at, r_.down_at, r_.shared}, choice_, groups,
@@ -57,18 +69,18 @@ class RowsRanking {
   // What others read behind gate_up.
   __device__ __forceinline__ void write_weights() const {
     const int lane = lane_index();
-#pragma unroll
-    for (int i = 0; i < kRanksOfWarp; ++i) {
-      const int r = row(i);
-      if (r >= n_rows_) continue;
+#pragma unroll 1
+    for (int r = warp_index(); r < n_rows_; r += kGroupWarps) {
       const float* const scores = scores_of(r);
+      const int slot = r * n_used_ + lane;
       const float weight =
-          weights_of({r_.score, r_.renormalize, n_used_, r_.n_experts}, best_[i].scores,
+          weights_of({r_.score, r_.renormalize, n_used_, r_.n_experts},
+                     {lane < n_used_ ? rows_.scores[slot] : 0.0f},
                      [&](int e) { return __ldcg(scores + e); })
               .value;
       if (lane < n_used_) {
-        r_.experts[r * n_used_ + lane] = best_[i].experts.value;
-        r_.weights[r * n_used_ + lane] = weight;
+        r_.experts[slot] = rows_.experts[slot];
+        r_.weights[slot] = weight;
       }
       if (lane == 0 && r_.shared_weights) {
         r_.shared_weights[r] = r_.has_shared_gate ? sigmoid(__ldcg(scores + r_.n_experts)) : 1.0f;
@@ -95,7 +107,7 @@ class RowsRanking {
   const Ranking& r_;
   int n_rows_, n_used_;
   RankedChoice& choice_;
-  Best best_[kRanksOfWarp] = {};
+  RankedRows& rows_;
 };
 
 }  // namespace sluice::backend::cuda
