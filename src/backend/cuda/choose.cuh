@@ -55,8 +55,7 @@ __device__ __forceinline__ const uint8_t* address_of(const Route& p, int expert)
 }
 
 // keys: [n_rows, n_experts] in shared memory.
-__device__ __forceinline__ void choose(const Route& p, uint32_t* keys,
-                                       RoutedChoice& choice) {
+__device__ __forceinline__ void choose(const Route& p, uint32_t* keys, RoutedChoice& choice) {
   const int n_live = p.n_live ? min(__ldcg(p.n_live), p.n_rows) : p.n_rows;
   read_scores(p, keys);
   for (int e = threadIdx.x; e < p.n_experts; e += kRouteThreads) choice.rows[e] = 0;

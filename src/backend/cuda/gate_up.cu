@@ -16,6 +16,7 @@
 #include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
+#include "backend/cuda/gate_up_pairs.h"
 #include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/rank_rows.cuh"
@@ -221,6 +222,7 @@ void gate_up(const GateUp& p, const Launch& how) {
   const Ranking& r = p.ranking;
   CHECK(!r.scores || (r.n_experts <= kMostRanked && !r.forced && !r.missing));
   CHECK(!r.scores || (p.list.groups && (p.shape.shared_d_ff == 0 || r.shared[0])));
+  if (gate_up_pairs(p, how)) return;
   with_stripe_type(p.shape.gate_up_type, [&]<Type type>() { run<type>(p, how); });
 }
 

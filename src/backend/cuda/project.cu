@@ -284,7 +284,8 @@ void run(ProjectArgs args, const Turn& turn, const Launch& how) {
   // Small units share the work evenly; of the logits each has its cost.
   args.unit_chunks = !many ? kUnitChunks : turn.fills_card ? 2 : 1;
   args.ring.slot_size =
-      kStripes<many> * slot_bytes(static_cast<int>(args.unit_chunks * Stripe<type>::chunk_bytes(8)));
+      kStripes<many> *
+      slot_bytes(static_cast<int>(args.unit_chunks * Stripe<type>::chunk_bytes(8)));
   const int n_units = args.n_units();
   args.n_warps =
       n_units > kWarps && !turn.fills_card ? most_warps<type, many>(how.overlaps) : kWarps;

@@ -11,7 +11,7 @@ namespace sluice::backend::cuda {
 
 using RankedChoice = Choice<kMostRanked>;
 struct RankedRows {  // by slot; in shared memory to the end
-  int32_t experts[kMaxRows * kMaxUsed];
+  int16_t experts[kMaxRows * kMaxUsed];
   float scores[kMaxRows * kMaxUsed];
 };
 constexpr int kRanksOfWarp = kMaxRows / kGroupWarps;  // rows
@@ -19,11 +19,7 @@ constexpr int kRanksOfWarp = kMaxRows / kGroupWarps;  // rows
 class RowsRanking {
  public:
   __device__ __forceinline__ RowsRanking(const GateUp& p, RankedChoice& choice, RankedRows& rows)
-      : r_(p.ranking),
-        n_rows_(p.n_rows),
-        n_used_(p.shape.n_used),
-        choice_(choice),
-        rows_(rows) {}
+      : r_(p.ranking), n_rows_(p.n_rows), n_used_(p.shape.n_used), choice_(choice), rows_(rows) {}
 
   // Reads cold memory that no kernel of the layer writes, so before the wait.
   __device__ __forceinline__ void begin() {
@@ -46,7 +42,8 @@ class RowsRanking {
       const Best best = best_of_keys(keys[i], n_used_);
       if (lane < n_used_) {
         const int slot = row(i) * n_used_ + lane;
-        choice_.ids[slot] = rows_.experts[slot] = best.experts.value;
+        choice_.ids[slot] = best.experts.value;
+        rows_.experts[slot] = static_cast<int16_t>(best.experts.value);
         rows_.scores[slot] = best.scores.value;
       }
     }
@@ -73,11 +70,10 @@ class RowsRanking {
     for (int r = warp_index(); r < n_rows_; r += kGroupWarps) {
       const float* const scores = scores_of(r);
       const int slot = r * n_used_ + lane;
-      const float weight =
-          weights_of({r_.score, r_.renormalize, n_used_, r_.n_experts},
-                     {lane < n_used_ ? rows_.scores[slot] : 0.0f},
-                     [&](int e) { return __ldcg(scores + e); })
-              .value;
+      const float weight = weights_of({r_.score, r_.renormalize, n_used_, r_.n_experts},
+                                      {lane < n_used_ ? rows_.scores[slot] : 0.0f},
+                                      [&](int e) { return __ldcg(scores + e); })
+                               .value;
       if (lane < n_used_) {
         r_.experts[slot] = rows_.experts[slot];
         r_.weights[slot] = weight;

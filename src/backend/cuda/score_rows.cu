@@ -88,8 +88,7 @@ class RowsScorer {
       const int k = s / kWarps;
       const float4 x = k == 0 ? x_[0][r] : k == 1 ? x_[1][r] : values(r, k);
       const float4 g = k == 0 ? g_[0] : k == 1 ? g_[1] : norm_at(column(k));
-      const int64_t block =
-          static_cast<int64_t>(row_of(r)) * p_.a.n_chunks * 8 + 4 * s + lane_ / 8;
+      const int64_t block = static_cast<int64_t>(row_of(r)) * p_.a.n_chunks * 8 + 4 * s + lane_ / 8;
       quantize_segment({normalized(x, scale, g)},
                        {{p_.a.q + 32 * block + 4 * (lane_ % 8), p_.a.d + block, p_.a.y + block,
                          column(k) < p_.d_model}});
@@ -104,8 +103,7 @@ class RowsScorer {
     return at < p_.d_model ? load_constant(p_.norm + at) : float4{0, 0, 0, 0};
   }
   __device__ __forceinline__ float4 weights(int e, int at) const {
-    return router_weights(
-        p_, min(kExperts * static_cast<int>(blockIdx.x) + e, n_scores_ - 1), at);
+    return router_weights(p_, min(kExperts * static_cast<int>(blockIdx.x) + e, n_scores_ - 1), at);
   }
   // Of an odd number of rows the last stands for the one that is not there.
   __device__ __forceinline__ bool has_row(int r) const {
