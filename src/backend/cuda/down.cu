@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "backend/cuda/combine.h"
+#include "backend/cuda/down_pairs.h"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/host_words.cuh"
@@ -215,6 +216,7 @@ void down(const Down& p, const Launch& how) {
   CHECK(p.shape.d_model % 8 == 0 && p.shape.d_ff % 32 == 0 && p.shape.shared_d_ff % 32 == 0);
   CHECK(p.h.n_chunks == row_shape(std::max(p.shape.d_ff, p.shape.shared_d_ff)).n_chunks);
   if (p.n_rows == 1) return down_row(p, how);
+  if (down_pairs(p, how)) return;
   with_stripe_type(p.shape.down_type, [&]<Type type>() { run<type>(p, how); });
 }
 

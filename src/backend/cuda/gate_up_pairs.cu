@@ -111,6 +111,10 @@ class UnitWalk {
   int group_, block_, unit_;
 };
 
+struct AreThere {
+  __device__ __forceinline__ void operator()(const TwoUnits&) const {}
+};
+
 // A barrier before a warp's first sums of an item's inputs: those before have been added then.
 class BeforeSums {
  public:
@@ -185,6 +189,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type>))
     for (int base = 0; base == 0 || base < n_pairs; base += a.pairs_at_once) {
       const int end = min(n_pairs, base + a.pairs_at_once);
       BeforeSums before;
+      const AreThere ready;
 #pragma unroll 1
       for (; walk.has_unit(); walk.next_unit()) {
         if (base == 0) {
@@ -202,11 +207,11 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type>))
                  chunk * kChunkStride] = sum;
           };
           if (n == 1) {
-            dot_two<type, StagedLoad>(units, a.shape, row(0), before, take);
+            dot_two<type, StagedLoad>(units, a.shape, row(0), ready, before, take);
           } else if (n == 2) {
-            dot_two<type, StagedLoad, 2>(units, a.shape, n, row, before, take);
+            dot_two<type, StagedLoad, 2>(units, a.shape, n, row, ready, before, take);
           } else {
-            dot_two<type, StagedLoad, 4>(units, a.shape, n, row, before, take);
+            dot_two<type, StagedLoad, 4>(units, a.shape, n, row, ready, before, take);
           }
         }
         if (end < n_pairs) break;  // the unit's weights are needed again

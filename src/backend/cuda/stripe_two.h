@@ -36,17 +36,19 @@ SLUICE_LANE_FN float sum_of_chunk(const TwoUnits& units, const RowShape& shape, 
                                                         lane / 4, sums, scales);
 }
 
-// take(stripe, chunk, input, lane, sum): of each row (lane / 4) once. before(): called once, by all
-// lanes, before the first of them.
-template <Type type, typename Load, typename Before, typename Take>
-SLUICE_LANE_FN void dot_two(const TwoUnits& units, const RowShape& shape, const InputRow& row,
-                            Before& before, const Take& take) {
+// ready(units) says where the weights are, once they are there; called whenever some inputs have
+// been requested. take(stripe, chunk, input, lane, sum): of each row (lane / 4) once. before():
+// called once, by all lanes, before the first of them.
+template <Type type, typename Load, typename Ready, typename Before, typename Take>
+SLUICE_LANE_FN void dot_two(TwoUnits units, const RowShape& shape, const InputRow& row,
+                            const Ready& ready, Before& before, const Take& take) {
   using T = Taken<type>;
   UnitInput in;
   EACH_LANE(lane) {
     load_inputs_of<type, Load>(row, units.first + units.there(lane / 8), lane, in.bytes[lane]);
     in.scales[lane] = load_scales<Load>(row, units.first + units.there(lane % 4));
   }
+  ready(units);
   const typename T::Tables tables;
   LaneSums<type> sums[2];
   SLUICE_UNROLL for (LaneSums<type>& of : sums) of.begin(in.bytes);
@@ -84,9 +86,10 @@ SLUICE_LANE_FN void dot_two(const TwoUnits& units, const RowShape& shape, const 
 }
 
 // The same for two to n inputs, n 2 or 4; rows(k) is input k.
-template <Type type, typename Load, int n, typename Rows, typename Before, typename Take>
-SLUICE_LANE_FN void dot_two(const TwoUnits& units, const RowShape& shape, int n_inputs,
-                            const Rows& rows, Before& before, const Take& take) {
+template <Type type, typename Load, int n, typename Rows, typename Ready, typename Before,
+          typename Take>
+SLUICE_LANE_FN void dot_two(TwoUnits units, const RowShape& shape, int n_inputs, const Rows& rows,
+                            const Ready& ready, Before& before, const Take& take) {
   static_assert(takes_two<type> && (n == 2 || n == 4));
   using T = Taken<type>;
   constexpr int kChunks = 8 / n;  // at once
@@ -105,6 +108,7 @@ SLUICE_LANE_FN void dot_two(const TwoUnits& units, const RowShape& shape, int n_
         SLUICE_UNROLL for (int32_t& v : of[lane].c[0]) v = 0;
       }
     }
+    ready(units);
     SLUICE_UNROLL for (int c = 0; c < kChunks; ++c) {
       if (c == kChunks - 1 && from + c >= units.n) break;
       PerLane<WeightBytes> first[1], second[1];

@@ -183,6 +183,8 @@ class StripeDotTest : public testing::TestWithParam<Type> {
     for (int u = 0; u < shape_.n_units(); ++u) {
       const Unit one = unit(u);
       const TwoUnits two{{one.data, second->data + (one.data - stripe_->data)}, one.first, one.n};
+      const TwoUnits late{{nullptr, nullptr}, one.first, one.n};
+      const auto ready = [&](TwoUnits& units) { units = two; };
       const auto before = [&] { ++n_before; };
       const auto take = [&](int stripe, int chunk, int input, int lane, float sum) {
         ASSERT_EQ(u + 1, n_before);
@@ -193,11 +195,11 @@ class StripeDotTest : public testing::TestWithParam<Type> {
       };
       const auto row = [&](int r) { return in.row(r); };
       if (n_inputs == 1) {
-        dot_two<type, PlainLoad>(two, shape_, in.row(0), before, take);
+        dot_two<type, PlainLoad>(late, shape_, in.row(0), ready, before, take);
       } else if (n_inputs == 2) {
-        dot_two<type, PlainLoad, 2>(two, shape_, n_inputs, row, before, take);
+        dot_two<type, PlainLoad, 2>(late, shape_, n_inputs, row, ready, before, take);
       } else {
-        dot_two<type, PlainLoad, 4>(two, shape_, n_inputs, row, before, take);
+        dot_two<type, PlainLoad, 4>(late, shape_, n_inputs, row, ready, before, take);
       }
     }
     ASSERT_EQ(shape_.n_chunks * 2 * 8 * n_inputs, n_taken);
