@@ -337,7 +337,7 @@ class Model {
     }
     if (parts & router) route(routing(l), how);
     const ExpertShape shape{Type::q4_k, slots(l).down, kModel, kFf, 0, kUsed};
-    const Ranking ranking = n_rows_ == 1 ? ranking_of(routing(l)) : Ranking{};
+    const Ranking ranking = ranking_of(routing(l));
     if (parts & up) gate_up({shape, n_rows_, list(l), a_, h_, ranking}, how);
     if (parts & dn) down({shape, n_rows_, list(l), h_, weights_, nullptr, nullptr, x_}, how);
   }
@@ -379,7 +379,7 @@ class Model {
     p.n_experts = kExperts;
     p.n_used = kUsed;
     p.renormalize = true;
-    p.ranks = n_rows_ > 1;
+    p.ranks = false;
     p.table = table_ + static_cast<size_t>(l) * kExperts;
     p.up_at = static_cast<int64_t>(slots(l).up_at);
     p.down_at = static_cast<int64_t>(slots(l).down_at);

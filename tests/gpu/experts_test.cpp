@@ -227,10 +227,11 @@ TEST_F(ExpertsTest, PaddedRowsStayAsTheyAre) {
   }
 }
 
-// A single row whose experts gate_up and down rank themselves: the same as by the list, bit by bit.
-void check_ranking(int n_experts, int shared_d_ff, bool has_gate, const Launch& how) {
-  SCOPED_TRACE(testing::Message() << n_experts << " experts, shared " << shared_d_ff << ", "
-                                  << has_gate);
+// Rows whose experts gate_up ranks itself: the same as by the router's list, bit by bit.
+void check_ranking(int n_rows, int n_live, int n_experts, int shared_d_ff, bool has_gate,
+                   const Launch& how) {
+  SCOPED_TRACE(testing::Message() << n_rows << " rows, " << n_live << " live, " << n_experts
+                                  << " experts, shared " << shared_d_ff << ", " << has_gate);
   constexpr int kModel = 512, kFf = 256, kUsed = 6;
   const ExpertShape shape{Type::q4_k, Type::q6_k, kModel, kFf, shared_d_ff, kUsed};
   const Expert shared(Type::q4_k, Type::q6_k, kModel, std::max(shared_d_ff, 256), 77);
@@ -257,28 +258,31 @@ void check_ranking(int n_experts, int shared_d_ff, bool has_gate, const Launch& 
   }
   const Device<const uint8_t*> device_table(table);
 
-  const auto x = random_values(kModel, 3), norm = random_values(kModel, 4),
+  const auto rows = static_cast<size_t>(n_rows);
+  const auto x = random_values(rows * kModel, 3), norm = random_values(kModel, 4),
              router = random_values(static_cast<size_t>(n_experts * kModel), 5, 0.05f),
              shared_gate = random_values(kModel, 6, 0.05f);
   std::vector<float> tied = router;  // experts 40 to 43 have the scores of 4 to 7
   std::copy_n(router.begin() + 4 * kModel, 4 * kModel, tied.begin() + 40 * kModel);
   const Device<float> device_norm_weight(norm), device_router(tied), device_gate(shared_gate);
+  const Device<int32_t> device_n_live(std::vector<int32_t>{n_live});
   for (const bool renormalize : {true, false}) {
     std::vector<std::vector<float>> out, weights, shared_weights;
     std::vector<std::vector<int32_t>> experts;
     for (const bool ranks : {true, false}) {
-      DeviceInt8 a(1, kModel), h(kUsed + 1, std::max(kFf, shared_d_ff));
-      const Device<float> device_x(x), device_weights(kUsed), device_shared(1),
-          scores(static_cast<size_t>(n_experts + 1));
-      const Device<int32_t> chosen(kUsed), n_groups(1);
-      const Device<ExpertGroup> groups(kUsed + 1);
+      DeviceInt8 a(n_rows, kModel), h(n_rows * (kUsed + 1), std::max(kFf, shared_d_ff));
+      const Device<float> device_x(x), device_weights(rows * kUsed), device_shared(rows),
+          scores(rows * static_cast<size_t>(n_experts + 1));
+      const Device<int32_t> chosen(rows * kUsed), n_groups(1);
+      const Device<ExpertGroup> groups(rows * kUsed + 1);
       const Device<unsigned> n_done(std::vector<unsigned>{0});
       Route p;
       p.x = device_x.data();
       p.norm = device_norm_weight.data();
       p.eps = 1e-6f;
-      p.n_rows = 1;
+      p.n_rows = n_rows;
       p.d_model = kModel;
+      if (n_live < n_rows) p.n_live = device_n_live.data();
       p.weight = device_router.data();
       p.n_experts = n_experts;
       p.n_used = kUsed;
@@ -302,8 +306,9 @@ void check_ranking(int n_experts, int shared_d_ff, bool has_gate, const Launch& 
       ASSERT_TRUE(can_rank_later(p));
       const Ranking ranking = ranks ? Ranking{} : ranking_of(p);
       route(p, how);
-      gate_up({shape, 1, p.list, a.rows(), h.rows(), ranking}, how);
-      down({shape, 1, p.list, h.rows(), p.weights, p.shared_weights, nullptr, device_x.data()},
+      gate_up({shape, n_rows, p.list, a.rows(), h.rows(), ranking}, how);
+      down({shape, n_rows, p.list, h.rows(), p.weights, p.shared_weights, nullptr, device_x.data(),
+            p.n_live},
            how);
       out.push_back(device_x.get());
       weights.push_back(device_weights.get());
@@ -314,15 +319,24 @@ void check_ranking(int n_experts, int shared_d_ff, bool has_gate, const Launch& 
     expect_same_bits(weights[0], weights[1], "weights");
     expect_same_bits(shared_weights[0], shared_weights[1], "the shared expert's weight");
     expect_same_bits(out[0], out[1], "output");
-    EXPECT_NE(out[0], x);
+    EXPECT_EQ(n_live == 0, out[0] == x);
   }
 }
 
 TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
-  for (const int n_experts : {100, 128, 129, 256}) {
-    check_ranking(n_experts, 0, false, how);
-    check_ranking(n_experts, 512, true, how);
-    check_ranking(n_experts, 256, false, how);
+  for (const int n_rows : {1, 2, 3, 8, 16}) {
+    for (const int n_experts : {100, 128, 129, 256}) {
+      check_ranking(n_rows, n_rows, n_experts, 0, false, how);
+      check_ranking(n_rows, n_rows, n_experts, 512, true, how);
+      check_ranking(n_rows, n_rows, n_experts, 256, false, how);
+    }
+  }
+}
+
+TEST_F(ExpertsTest, RowsThatAreNotLiveAreRankedInNoGroup) {
+  for (const int n_live : {0, 1, 5}) {
+    check_ranking(8, n_live, 128, 0, false, how);
+    check_ranking(8, n_live, 100, 256, true, how);
   }
 }
 

@@ -229,7 +229,7 @@ bool CudaOps::lists_itself(const HeldRoute& held, const LookupView& lookup,
   return held.route.experts == routing.experts && held.a.n_rows == a.n_rows && lookup.part == 0;
 }
 
-// A single row's experts are ranked by those who compute them, who also look for those that are
+// Experts are ranked by those who compute them, who of a single row also look for those that are
 // missing; but not among staged ones: a copy that arrives meanwhile would be there for some of them
 // only. Others are listed by the router, if none is forced.
 void CudaOps::route_and_list(HeldRoute held, const ExpertsView& experts, const LookupView& lookup,
@@ -244,7 +244,9 @@ void CudaOps::route_and_list(HeldRoute held, const ExpertsView& experts, const L
   p.shared[2] = bytes(experts.shared_down.data);
   p.n_live = lookup.n_live;
   look_at(experts, p.n_rows, p.n_used);
-  p.ranks = !lookup.staged.empty() || found_.any || !can_rank_later(p);
+  const bool may_force_or_miss = held.forced || lookup.log.counts;
+  p.ranks = !lookup.staged.empty() || found_.any || !can_rank_later(p) ||
+            (p.n_rows > 1 && may_force_or_miss);
   if (!p.ranks) {
     found_.ranking = ranking_of(p);
     found_.ranking.forced = held.forced;

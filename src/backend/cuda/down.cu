@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "backend/cuda/combine.h"
+#include "backend/cuda/down_pairs.h"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/host_words.cuh"
@@ -136,13 +137,6 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   const int n_live = a.p.n_live ? min(__ldcg(a.p.n_live), n_rows) : n_rows;
   load_groups(a.p.list.groups, a.most_groups, groups);
   if (threadIdx.x == 0) times = {};
-  const int n_routed = n_rows * a.p.shape.n_used;
-  for (int i = threadIdx.x; i < a.n_slots; i += kThreads) {
-    if (i < n_routed) weights_of_slots[i] = __ldcg(a.p.weights + i);
-    if (i >= n_routed && a.p.shape.shared_d_ff > 0) {
-      weights_of_slots[i] = __ldcg(a.p.shared_weights + i - n_routed);
-    }
-  }
   __syncthreads();
   UnitWalk<type> asked(a, groups, n_groups), walk(a, groups, n_groups);
   const auto request = [&] {
@@ -155,6 +149,13 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   wait_for_previous_kernel();
 
   if (blockIdx.x == 0 && threadIdx.x == 0) begin_times(a.p.host, times);
+  const int n_routed = n_rows * a.p.shape.n_used;
+  for (int i = threadIdx.x; i < a.n_slots; i += kThreads) {
+    if (i < n_routed) weights_of_slots[i] = __ldcg(a.p.weights + i);
+    if (i >= n_routed && a.p.shape.shared_d_ff > 0) {
+      weights_of_slots[i] = __ldcg(a.p.shared_weights + i - n_routed);
+    }
+  }
   const bool sums = static_cast<int>(threadIdx.x) < 8 * n_live;
   float x = 0.0f;
   if (sums) {
@@ -215,6 +216,7 @@ void down(const Down& p, const Launch& how) {
   CHECK(p.shape.d_model % 8 == 0 && p.shape.d_ff % 32 == 0 && p.shape.shared_d_ff % 32 == 0);
   CHECK(p.h.n_chunks == row_shape(std::max(p.shape.d_ff, p.shape.shared_d_ff)).n_chunks);
   if (p.n_rows == 1) return down_row(p, how);
+  if (down_pairs(p, how)) return;
   with_stripe_type(p.shape.down_type, [&]<Type type>() { run<type>(p, how); });
 }
 

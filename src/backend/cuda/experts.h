@@ -46,24 +46,25 @@ struct ExpertShape {
 
 enum class RouterScore { softmax, sigmoid };
 
-// For a single row: gate_up ranks the experts by itself, so that no block of the router has to wait
-// for all others (docs/decisions/0011), and writes the list, experts and weights. At most 256
-// experts.
+// gate_up ranks the experts by itself, so that no block of the router has to wait for all others
+// (docs/decisions/0011), and writes the list, experts and weights. At most 256 experts. `forced` and
+// `missing` are for a single row.
 struct Ranking {
-  const float* scores = nullptr;  // [n_experts]; null: the list says who was chosen
+  const float* scores = nullptr;  // [n_rows, n_experts + 1]; null: the list says who was chosen
   int n_experts = 0;
   RouterScore score = RouterScore::softmax;
   bool renormalize = false;
   const uint8_t* const* table = nullptr;  // as in Route
   int64_t up_at = 0;
   int64_t down_at = 0;
-  int32_t* experts = nullptr;  // [n_used]
-  float* weights = nullptr;    // [n_used]
+  int32_t* experts = nullptr;  // [n_rows, n_used]
+  float* weights = nullptr;    // [n_rows, n_used]
   // Of the shared expert, where the layer has one: gate, up and down; and its weight, by the score
   // behind all others where it has a gate.
   const uint8_t* shared[3] = {};
   bool has_shared_gate = false;
-  float* shared_weights = nullptr;  // [1], or null
+  float* shared_weights = nullptr;  // [n_rows], or null
+  const int32_t* n_live = nullptr;  // as in Route
   // Of a rank, who is taken instead of the one that has it, where not negative; null: nobody is.
   const int32_t* forced = nullptr;  // [n_used], written before the layer's kernels
   // Looks for those that the table lacks, by itself; in the host's memory, read at the launch.

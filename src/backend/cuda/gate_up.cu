@@ -13,10 +13,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/expert_sizes.cuh"
 #include "backend/cuda/experts_row.h"
+#include "backend/cuda/gate_up_pairs.h"
 #include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/rank_rows.cuh"
 #include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -34,14 +37,21 @@ struct GateUpArgs : GateUpSizes {
   int most_groups;
 };
 
+// The choice of experts is over before there are dots.
 struct SharedPlan {
-  int rows_at, dots_at, groups_at, barriers_at, n_bytes;
+  int rows_at, dots_at, ranked_at, groups_at, barriers_at, n_bytes;
 };
+__host__ __device__ constexpr int max_of(int a, size_t b) {
+  return a > static_cast<int>(b) ? a : static_cast<int>(b);
+}
 __host__ __device__ inline SharedPlan shared_plan(const GateUpArgs& a) {
   SharedPlan s;
   s.rows_at = a.ring.slots_bytes(kWarps);
   s.dots_at = s.rows_at + a.p.n_rows * staged_row_bytes(a.shape.n_chunks);
-  s.groups_at = s.dots_at + 2 * a.p.n_rows * 2 * 32 * 4;
+  const int dots_bytes = 2 * a.p.n_rows * 2 * 32 * 4;
+  const bool ranks = a.p.ranking.scores != nullptr;
+  s.ranked_at = s.dots_at + (ranks ? max_of(dots_bytes, sizeof(RankedChoice)) : dots_bytes);
+  s.groups_at = s.ranked_at + (ranks ? static_cast<int>(sizeof(RankedRows)) : 0);
   s.barriers_at = s.groups_at + a.most_groups * static_cast<int>(sizeof(ExpertGroup));
   s.n_bytes = s.barriers_at + a.ring.barriers_bytes(kWarps);
   return s;
@@ -112,11 +122,28 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   uint8_t* const rows = shared + plan.rows_at;
   WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
 
+  // The last block has not more items than others; it writes the list where nobody else did.
+  const bool ranks = a.p.ranking.scores != nullptr;
+  const bool writes_list = ranks && blockIdx.x == gridDim.x - 1;
+  RowsRanking ranking(a.p, *reinterpret_cast<RankedChoice*>(shared + plan.dots_at),
+                      *reinterpret_cast<RankedRows*>(shared + plan.ranked_at));
+  if (ranks) ranking.begin();
   wait_for_previous_kernel();
-  let_next_kernel_begin();
-  const int n_groups = __ldcg(a.p.list.n_groups);
-  load_groups(a.p.list.groups, a.most_groups, groups);
+  if (!writes_list) let_next_kernel_begin();
+  copy_rows(a.p.a, a.p.n_rows, a.shape.n_chunks, rows, warp, kWarps, copy_16);
+  int n_groups = 0;
+  if (ranks) {
+    n_groups = ranking.choose(groups);
+  } else {
+    n_groups = __ldcg(a.p.list.n_groups);
+    load_groups(a.p.list.groups, a.most_groups, groups);
+  }
   __syncthreads();
+  if (writes_list) {
+    ranking.write_list(a.p.list, groups, n_groups);
+    __syncthreads();
+    let_next_kernel_begin();
+  }
   UnitWalk<type> asked(a, groups, n_groups), walk(a, groups, n_groups);
   const auto request = [&] {
     const Unit unit = asked.unit();
@@ -125,7 +152,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   };
 #pragma unroll 1
   for (int i = 0; i < a.ring.n_slots && !asked.is_done(); ++i) request();
-  copy_rows<4>(a.p.a, a.p.n_rows, a.shape.n_chunks, rows, warp, kWarps);
+  wait_for_copies();
   __syncthreads();
 
   auto* dots = reinterpret_cast<float*>(shared + plan.dots_at);  // [pair][gate or up][32]
@@ -161,6 +188,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     dots += other;
     other = -other;
   }
+  if (writes_list) ranking.write_weights();
 }
 
 // As many blocks on an SM, two at most, as leave each two slots to a warp.
@@ -191,7 +219,10 @@ void gate_up(const GateUp& p, const Launch& how) {
   CHECK(p.shape.d_model % 32 == 0 && p.shape.d_ff % 32 == 0 && p.shape.shared_d_ff % 32 == 0);
   CHECK(p.a.n_chunks == row_shape(p.shape.d_model).n_chunks);
   if (p.n_rows == 1) return gate_up_row(p, how);
-  CHECK(p.ranking.scores == nullptr);
+  const Ranking& r = p.ranking;
+  CHECK(!r.scores || (r.n_experts <= kMostRanked && !r.forced && !r.missing));
+  CHECK(!r.scores || (p.list.groups && (p.shape.shared_d_ff == 0 || r.shared[0])));
+  if (gate_up_pairs(p, how)) return;
   with_stripe_type(p.shape.gate_up_type, [&]<Type type>() { run<type>(p, how); });
 }
 

@@ -113,6 +113,7 @@ SLUICE_LANE_FN uint32_t lanes_that(const PerLane<bool>& says) {
   return __ballot_sync(kAllLanes, says.value);
 }
 SLUICE_LANE_FN int count_bits(uint32_t bits) { return __popc(bits); }
+SLUICE_LANE_FN int first_bit(uint32_t bits) { return __ffs(static_cast<int>(bits)) - 1; }
 
 // The value of another lane of the warp; of the lane whose number differs in the bits of `mask`.
 template <typename T>
@@ -220,6 +221,7 @@ inline uint32_t lanes_that(const PerLane<bool>& says) {
   return bits;
 }
 inline int count_bits(uint32_t bits) { return std::popcount(bits); }
+inline int first_bit(uint32_t bits) { return std::countr_zero(bits); }
 
 template <typename T>
 T from_lane(const PerLane<T>& values, int lane) {

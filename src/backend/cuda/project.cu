@@ -1,17 +1,20 @@
 // out = W norm(x), x += W in, and logits: eight warps of a block share some stripes.
 //
 // Layout   weights: stripes (quant/stripes.h); input: int8 rows (int8_rows.h); out f32.
-// Mapping  a task is as many stripes as have eight units together: four chunks of a stripe for one
-//          row, two chunks of two stripes for several (stripe_dot.h). A warp takes a unit (more
-//          where a row has over eight), its chunk sums go to shared memory, and behind a barrier
-//          one thread for each output adds them in order. A block takes every gridDim-th
-//          task: with few, each has its own block; the logits' grid is as large as the card.
+// Mapping  a task is as many stripes as have a unit for each warp: four chunks of a stripe for one
+//          row, one or two chunks of two stripes for several (stripe_dot.h). A warp takes a unit
+//          (more where a row has more), its chunk sums go to shared memory, and behind a barrier
+//          one thread for each output adds them in order. A block takes every gridDim-th task: of
+//          one row each has its own block, otherwise not more than the card holds at once.
 //          Weights are requested, and the first unit of one input unpacked, before the wait for
 //          the kernel before. f32 rows are normalised and quantised by a kernel of their own.
+//          Weights of a second type are a launch of their own, which does not wait for the first
+//          one's: that one lets it begin when the rows are there.
 // Limits   1 to 16 rows, n_cols % 32 (super-blocks: 256), weight rows % 8; rows 16-byte aligned
 //          (the launcher checks). Where rows do not fit into shared memory, some at a time.
 // Cost     see bench/gpu_kernels and docs/decisions/0015.
 // SPDX-License-Identifier: Apache-2.0
+#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project.h"
 #include "backend/cuda/project_row.h"
@@ -26,7 +29,7 @@ namespace sluice::backend::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kThreads = kWarps * kWarp;
+constexpr int kMostWarps = 16;  // where a row has more units than eight warps
 constexpr int kMinShared = 76 * 1024;
 
 struct ProjectArgs {
@@ -40,8 +43,16 @@ struct ProjectArgs {
   int out_stride;
   bool adds;  // to what stands in out
   int stripes_per_task;
+  int unit_chunks;     // of one row kUnitChunks
+  int n_warps;         // of a block
   int units_per_warp;  // of a task
   int n_tasks;
+  bool lets_next_late;  // when its input is there, so that the next one need not wait for it
+  bool waits_last;      // its input was there when it began; at its end it waits for the one before
+
+  __host__ __device__ constexpr int n_units() const {  // of a stripe
+    return (shape.n_chunks + unit_chunks - 1) / unit_chunks;
+  }
   RingSize ring;
 };
 
@@ -52,34 +63,27 @@ struct SharedPlan {
 
 __host__ __device__ inline SharedPlan shared_plan(const ProjectArgs& a) {
   SharedPlan p;
-  p.rows_at = a.ring.slots_bytes(kWarps);
+  p.rows_at = a.ring.slots_bytes(a.n_warps);
   p.sums_at = p.rows_at + a.n_rows * staged_row_bytes(a.shape.n_chunks);
   p.barriers_at = p.sums_at + 2 * a.stripes_per_task * a.shape.n_chunks * a.n_rows * 8 * 4;
-  p.n_bytes = p.barriers_at + a.ring.barriers_bytes(kWarps);
+  p.n_bytes = p.barriers_at + a.ring.barriers_bytes(a.n_warps);
   return p;
 }
 
-// What a warp takes at once: of one row four chunks of a stripe, of several two chunks of two.
+// Stripes of a unit.
 template <bool many>
-struct UnitSize {
-  static constexpr int kStripes = many ? 2 : 1;
-  static constexpr int kChunks = many ? 2 : kUnitChunks;
-  static constexpr int n_units(const RowShape& shape) {
-    return (shape.n_chunks + kChunks - 1) / kChunks;
-  }
-};
+constexpr int kStripes = many ? 2 : 1;
 
-// What a warp does, item by item: unit warp + 8 m of each of the block's tasks.
+// What a warp does, item by item: unit warp + n_warps m of each of the block's tasks.
 template <Type type, bool many>
 class UnitWalk {
  public:
-  using Size = UnitSize<many>;
   __device__ __forceinline__ explicit UnitWalk(const ProjectArgs& a)
       : a_(a), per_task_(a.units_per_warp), first_(place_in_task(0)) {}
 
   struct Place {
     int stripe_in_task, first_chunk, n_chunks;
-    const uint8_t* src[Size::kStripes];
+    const uint8_t* src[kStripes<many>];
     int n_bytes;  // of each; 0: no unit here
   };
   __device__ __forceinline__ int n_items() const {
@@ -100,7 +104,7 @@ class UnitWalk {
     }
     // Where the number of stripes is odd the last stands for two; write_task() asks for one.
 #pragma unroll
-    for (int k = 0; k < Size::kStripes; ++k) {
+    for (int k = 0; k < kStripes<many>; ++k) {
       place.src[k] = data_of(min(stripe + k, a_.weights.n_stripes - 1)) +
                      chunk_offset<type>(place.first_chunk);
     }
@@ -110,9 +114,9 @@ class UnitWalk {
  private:
   // The warp's m-th unit of a task; its address is still to come. Divisions are dear: once a warp.
   __device__ __forceinline__ Place place_in_task(int m) const {
-    const int unit = warp_index() + m * kWarps, n_units = Size::n_units(a_.shape);
-    const int stripe = unit / n_units * Size::kStripes, first = unit % n_units * Size::kChunks;
-    const int n = min(Size::kChunks, a_.shape.n_chunks - first);
+    const int unit = warp_index() + m * a_.n_warps, n_units = a_.n_units();
+    const int stripe = unit / n_units * kStripes<many>, first = unit % n_units * a_.unit_chunks;
+    const int n = min(a_.unit_chunks, a_.shape.n_chunks - first);
     return {stripe, first, n, {}, unit_bytes<type>(a_.shape, first, n)};
   }
   __device__ __forceinline__ const uint8_t* data_of(int stripe) const {
@@ -146,9 +150,9 @@ __device__ __forceinline__ Output output_of(const ProjectArgs& a, int task, int 
 // Adds the chunk sums of a task's outputs, and writes them. first: the thread's first.
 __device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const Output& first,
                                            const float* sums) {
-  const int n = a.n_rows * 8 * a.stripes_per_task;
-  for (int i = threadIdx.x; i < n; i += kThreads) {
-    const auto [out, bias, before, sums_at] = i < kThreads ? first : output_of(a, task, i);
+  const int n = a.n_rows * 8 * a.stripes_per_task, n_threads = a.n_warps * kWarp;
+  for (int i = threadIdx.x; i < n; i += n_threads) {
+    const auto [out, bias, before, sums_at] = i < n_threads ? first : output_of(a, task, i);
     if (!out) continue;
     float dot = 0.0f;
 #pragma unroll 8
@@ -162,8 +166,25 @@ __device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const
 template <Type type, bool many>
 constexpr int kBlocksPerSm = type == Type::q2_k || (many && type == Type::mxfp4) ? 1 : 2;
 
+// Warps that a block may have: the same registers for a thread, in one block instead of two.
 template <Type type, bool many>
-__global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type, many>))
+constexpr int most_warps(bool is_sm_90) {
+  return is_sm_90 && many && kBlocksPerSm<type, many> == 2 ? kMostWarps : kWarps;
+}
+template <Type type, bool many>
+__host__ __device__ constexpr int most_threads() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  return kWarp * most_warps<type, many>(false);
+#else
+  return kWarp * most_warps<type, many>(true);
+#endif
+}
+
+template <Type type, bool many>
+__global__ void __launch_bounds__(most_threads<type, many>(),
+                                  most_threads<type, many>() > kWarps * kWarp
+                                      ? 1
+                                      : blocks_per_sm(kBlocksPerSm<type, many>))
     project_kernel(const __grid_constant__ ProjectArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   const SharedPlan plan = shared_plan(a);
@@ -179,10 +200,10 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type, man
     const auto place = walk.at(i);
     ring.request(place.src, place.n_bytes);
   }
-  let_next_kernel_begin();
+  if (!a.lets_next_late) let_next_kernel_begin();
 
   auto place = walk.at(0);
-  const uint8_t* data[UnitSize<many>::kStripes];
+  const uint8_t* data[kStripes<many>];
   UnitWeights weights;
   const auto take_next = [&](int i) {
     place = walk.at(i);
@@ -193,8 +214,10 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type, man
     }
   };
   if (n_items > 0) take_next(0);
-  wait_for_previous_kernel();
-  copy_rows<many ? 2 : 1>(a.in, a.n_rows, a.shape.n_chunks, rows, warp, kWarps);
+  if (!a.waits_last) wait_for_previous_kernel();
+  if (a.lets_next_late) let_next_kernel_begin();
+  copy_rows(a.in, a.n_rows, a.shape.n_chunks, rows, warp, a.n_warps, copy_16);
+  wait_for_copies();
   __syncthreads();
 
   const int n_rows = a.n_rows;
@@ -244,24 +267,42 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type, man
     }
     if (i + 1 < n_items) take_next(i + 1);
   }
+  if (a.waits_last) wait_for_previous_kernel();
 }
+
+// A launch among those of one projection.
+struct Turn {
+  bool fills_card;
+  int n_stripes_behind;  // of launches that begin beside this one
+};
 
 // Sizes that all launches share; the rest of args is the caller's.
 template <Type type, bool many>
-void run(ProjectArgs args, bool fills_card, const Launch& how) {
-  using Size = UnitSize<many>;
+void run(ProjectArgs args, const Turn& turn, const Launch& how) {
   args.shape = row_shape(args.n_cols);
   args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.n_cols));
+  // Small units share the work evenly; of the logits each has its cost.
+  args.unit_chunks = !many ? kUnitChunks : turn.fills_card ? 2 : 1;
   args.ring.slot_size =
-      Size::kStripes * slot_bytes(static_cast<int>(Size::kChunks * Stripe<type>::chunk_bytes(8)));
-  const int n_units = Size::n_units(args.shape);
-  args.stripes_per_task = Size::kStripes * std::max(1, kWarps / n_units);
+      kStripes<many> *
+      slot_bytes(static_cast<int>(args.unit_chunks * Stripe<type>::chunk_bytes(8)));
+  const int n_units = args.n_units();
+  args.n_warps =
+      n_units > kWarps && !turn.fills_card ? most_warps<type, many>(how.overlaps) : kWarps;
+  args.stripes_per_task = kStripes<many> * std::max(1, args.n_warps / n_units);
   args.n_tasks = (args.weights.n_stripes + args.stripes_per_task - 1) / args.stripes_per_task;
-  args.units_per_warp = (args.stripes_per_task / Size::kStripes * n_units + kWarps - 1) / kWarps;
+  args.units_per_warp =
+      (args.stripes_per_task / kStripes<many> * n_units + args.n_warps - 1) / args.n_warps;
+  const int n_behind = (turn.n_stripes_behind + args.stripes_per_task - 1) / args.stripes_per_task;
+  const int at_most = !many && !turn.fills_card ? args.n_tasks
+                      : args.n_warps > kWarps   ? how.n_sms
+                                                : std::max(how.n_sms, 2 * how.n_sms - n_behind);
+  const int n_blocks = std::min(args.n_tasks, at_most);
   const int n_all = args.n_rows;
-  args.ring.n_slots = fills_card ? 3 : std::min(args.units_per_warp, 3);
+  const int n_items = (args.n_tasks + n_blocks - 1) / n_blocks * args.units_per_warp;
+  args.ring.n_slots = std::min(n_items, 3);
   const int half = (how.shared_per_sm / 2 - 1024) / 128 * 128;  // two blocks an SM
-  while (fills_card && args.ring.n_slots > 1 && shared_plan(args).n_bytes > half)
+  while (args.n_warps == kWarps && args.ring.n_slots > 1 && shared_plan(args).n_bytes > half)
     --args.ring.n_slots;
   while (args.n_rows > 1 && shared_plan(args).n_bytes > how.shared_bytes) {
     if (args.ring.n_slots > 1) {
@@ -271,7 +312,6 @@ void run(ProjectArgs args, bool fills_card, const Launch& how) {
     }
   }
   const int at_once = args.n_rows;
-  const int n_blocks = fills_card ? std::min(args.n_tasks, 2 * how.n_sms) : args.n_tasks;
   for (int first = 0; first < n_all; first += at_once) {
     ProjectArgs some = args;
     some.n_rows = std::min(at_once, n_all - first);
@@ -280,8 +320,8 @@ void run(ProjectArgs args, bool fills_card, const Launch& how) {
     // A dependent launch packs blocks where the kernel before ends first: not more than two.
     const auto bytes = static_cast<size_t>(
         std::max(shared_plan(some).n_bytes, std::min(kMinShared, how.shared_bytes)));
-    launch(project_kernel<type, many>, dim3(static_cast<unsigned>(n_blocks)), kThreads, bytes, how,
-           some);
+    launch(project_kernel<type, many>, dim3(static_cast<unsigned>(n_blocks)), kWarp * args.n_warps,
+           bytes, how, some);
   }
 }
 
@@ -315,6 +355,9 @@ void project_rows(const Int8Rows& in, int n_rows, int n_cols, const Projection& 
   args.out = to.out;
   args.out_stride = to.out_stride;
   args.adds = to.adds;
+  Turn turn{fills_card, 0};
+  for (int i = 0; i < to.n_weights; ++i) turn.n_stripes_behind += to.weights[i].n_rows / 8;
+  const int n_all_stripes = turn.n_stripes_behind;
   uint32_t done = 0;  // weights that were launched
   for (int first = 0; first < to.n_weights; ++first) {
     if (done >> first & 1u) continue;
@@ -323,8 +366,11 @@ void project_rows(const Int8Rows& in, int n_rows, int n_cols, const Projection& 
     for (int i = first; i < to.n_weights; ++i) {
       if (to.weights[i].type == type) add_part(args.weights, to.weights[i]), done |= 1u << i;
     }
+    args.waits_last = turn.n_stripes_behind < n_all_stripes;
+    turn.n_stripes_behind -= args.weights.n_stripes;
+    args.lets_next_late = turn.n_stripes_behind > 0;
     with_stripe_type(type, [&]<Type t>() {
-      n_rows > 1 ? run<t, true>(args, fills_card, how) : run<t, false>(args, fills_card, how);
+      n_rows > 1 ? run<t, true>(args, turn, how) : run<t, false>(args, turn, how);
     });
   }
 }

@@ -1,5 +1,5 @@
 // Ranks of experts by their scores, and the weights of the best ones, in a kernel as in g++
-// (lanes.h): by the last block of the router, or by gate_up and down of a single row.
+// (lanes.h): by the last block of the router, or by gate_up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,9 +26,10 @@ struct Weighing {
   int n_experts;
 };
 
-// The weight of rank `lane`, by one warp. best: the score of rank `lane`; scores: of all experts.
-SLUICE_LANE_FN PerLane<float> expert_weights(const Weighing& how, const PerLane<float>& best,
-                                             const float* scores) {
+// The weight of rank `lane`, by one warp. best: the score of rank `lane`; score_at(e): expert e's.
+template <typename ScoreAt>
+SLUICE_LANE_FN PerLane<float> weights_of(const Weighing& how, const PerLane<float>& best,
+                                         const ScoreAt& score_at) {
   PerLane<float> weights;
   if (how.kind == RouterScore::softmax) {
     PerLane<float> peaks, sums;
@@ -36,7 +37,7 @@ SLUICE_LANE_FN PerLane<float> expert_weights(const Weighing& how, const PerLane<
       peaks[lane] = from_lane(best, 0);
       sums[lane] = 0.0f;
       SLUICE_UNROLL_4 for (int e = lane; e < how.n_experts; e += kWarp) {
-        sums[lane] = add_rn(sums[lane], contract_exp(sub_rn(scores[e], peaks[lane])));
+        sums[lane] = add_rn(sums[lane], contract_exp(sub_rn(score_at(e), peaks[lane])));
       }
     }
     sums = sum_of_lanes(sums);
@@ -53,6 +54,10 @@ SLUICE_LANE_FN PerLane<float> expert_weights(const Weighing& how, const PerLane<
   }
   EACH_LANE(lane) { weights[lane] = div_rn(weights[lane], more_of(totals[lane], 0x1p-14f)); }
   return weights;
+}
+SLUICE_LANE_FN PerLane<float> expert_weights(const Weighing& how, const PerLane<float>& best,
+                                             const float* scores) {
+  return weights_of(how, best, [&](int e) { return scores[e]; });
 }
 
 // The n_used best of a row's experts, best first, ties to the lower one, by one warp: lane k gets
@@ -91,6 +96,55 @@ SLUICE_LANE_FN Best best_of_row(const uint32_t* keys, int n_experts, int n_used)
   return out;
 }
 
+// An ordered score that is not 0.
+SLUICE_LANE_FN uint32_t key_of(float score) {
+  const uint32_t key = ordered(score);
+  return key > 1u ? key : 1u;
+}
+
+// The same of up to kMostRanked experts, whose keys stand in registers: a lane has those of experts
+// lane, lane + 32, ...; 0 where there is none.
+struct OwnKeys {
+  static constexpr int kMost = kMostRanked / kWarp;
+  uint32_t of[kMost];
+};
+SLUICE_LANE_FN Best best_of_keys(PerLane<OwnKeys>& keys, int n_used) {
+  Best out{};
+  SLUICE_ROLLED for (int k = 0; k < n_used; ++k) {
+    PerLane<uint32_t> own, firsts;
+    PerLane<int> experts;
+    PerLane<bool> is_best;
+    EACH_LANE(lane) {
+      own[lane] = keys[lane].of[0], experts[lane] = lane;
+      SLUICE_UNROLL for (int j = 1; j < OwnKeys::kMost; ++j) {
+        const bool is_more = keys[lane].of[j] > own[lane];
+        own[lane] = is_more ? keys[lane].of[j] : own[lane];
+        experts[lane] = is_more ? kWarp * j + lane : experts[lane];
+      }
+    }
+    const PerLane<uint32_t> most = most_of_lanes(own);
+    EACH_LANE(lane) {
+      is_best[lane] = own[lane] == most[lane];
+      firsts[lane] = is_best[lane] ? ~static_cast<uint32_t>(experts[lane]) : 0u;
+    }
+    const uint32_t lanes = lanes_that(is_best);
+    int best;
+    if ((lanes & (lanes - 1)) == 0) {
+      best = from_lane(experts, first_bit(lanes));
+    } else {  // a tie
+      firsts = most_of_lanes(firsts);
+      best = static_cast<int>(~firsts[0]);
+    }
+    EACH_LANE(lane) {
+      SLUICE_UNROLL for (int j = 0; j < OwnKeys::kMost; ++j) {
+        if (kWarp * j + lane == best) keys[lane].of[j] = 0u;
+      }
+      if (lane == k) out.experts[lane] = best, out.scores[lane] = score_of(most[lane]);
+    }
+  }
+  return out;
+}
+
 // Ranks of up to `most` experts of a row (128 or 256), ties to the lower one, by eight warps: two
 // lanes or one to an expert, who count the better ones. (Taking the best eight times, by one warp,
 // cost 0.1 us for each.) One of these to a warp.
@@ -106,10 +160,7 @@ class Ranks {
     EACH_LANE(lane) {
       const int i = kWarp * warp + lane;
       // Ordered scores are 1 at least, so that one less is lower.
-      if (i < most) {
-        const uint32_t key = ordered(scores[lane]);
-        keys[i] = i < n_experts ? (key > 1u ? key : 1u) : 0u;
-      }
+      if (i < most) keys[i] = i < n_experts ? key_of(scores[lane]) : 0u;
     }
   }
 

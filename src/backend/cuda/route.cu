@@ -148,7 +148,7 @@ class Scorer {
 
 __global__ void __launch_bounds__(kThreads) route_kernel(const __grid_constant__ Route p) {
   extern __shared__ __align__(16) float shared[];
-  __shared__ Choice choice;
+  __shared__ RoutedChoice choice;
   __shared__ bool is_last;
   let_next_kernel_begin();
   Scorer scorer(p, shared, shared + p.n_rows * kWarps);
@@ -182,7 +182,7 @@ void route(const Route& p, const Launch& how) {
   const int n_segments = (p.d_model + kSegment - 1) / kSegment;
   const int n_floats = p.n_rows * std::max(kWarps + n_segments, p.n_experts);
   const dim3 grid(static_cast<unsigned>(p.n_experts + (p.shared_gate ? 1 : 0)));
-  if (!p.ranks) return score_row(p, how);
+  if (!p.ranks) return p.n_rows == 1 ? score_row(p, how) : score_rows(p, how);
   launch(route_kernel, grid, kThreads, 4 * static_cast<size_t>(n_floats), how, p);
 }
 

@@ -22,7 +22,7 @@ struct Route {
   int n_used = 0;
   RouterScore score = RouterScore::softmax;
   bool renormalize = false;
-  bool ranks = true;  // false, of a single row: only scores and a, the rest is left to `Ranking`
+  bool ranks = true;  // false: only scores and a, the rest is left to `Ranking`
 
   // Where experts stand: table [n_experts], each null or the address of a slot.
   const uint8_t* const* table = nullptr;
@@ -43,7 +43,7 @@ void route(const Route& p, const Launch& how);
 
 // Whether gate_up could rank instead.
 constexpr bool can_rank_later(const Route& p) {
-  return p.n_rows == 1 && p.n_experts <= kMostRanked &&
+  return p.n_experts <= kMostRanked && p.d_model <= 8192 &&
          (p.shared[0] != nullptr || p.shared_gate == nullptr);
 }
 constexpr Ranking ranking_of(const Route& p) {
@@ -52,6 +52,7 @@ constexpr Ranking ranking_of(const Route& p) {
   for (int i = 0; i < 3; ++i) r.shared[i] = p.shared[i];
   r.has_shared_gate = p.shared_gate != nullptr;
   r.shared_weights = p.shared_weights;
+  r.n_live = p.n_live;
   return r;
 }
 

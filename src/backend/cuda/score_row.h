@@ -1,4 +1,4 @@
-// The router's scores of a single row, without the choice (route.h decides when).
+// The router's scores of a single row, and of several, without the choice (route.h decides when).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,5 +7,6 @@
 namespace sluice::backend::cuda {
 
 void score_row(const Route& p, const Launch& how);
+void score_rows(const Route& p, const Launch& how);
 
 }  // namespace sluice::backend::cuda

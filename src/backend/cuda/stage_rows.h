@@ -52,42 +52,36 @@ SLUICE_LANE_FN Int8Place staged_place(uint8_t* row, int n_cols, int segment, int
 }
 
 // n_rows int8 rows into staged ones, by all warps: 16 bytes a lane, of a row's q, then of its d,
-// then of its y, so many at once. A barrier is to follow.
-template <int at_once>
+// then of its y. copy(to, from) may go on beside the work (async_copy.cuh): with a wait for some at
+// a time, eight rows of 4,096 columns were six trips to L2, one after the other.
+template <typename Copy>
 SLUICE_LANE_FN void copy_rows(const Int8Rows& a, int n_rows, int n_chunks, uint8_t* out, int warp,
-                              int n_warps) {
+                              int n_warps, const Copy& copy) {
   // Divisions are dear: a lane goes on by so many rows and pieces of a row.
   const int per_row = 20 * n_chunks, step = kWarp * n_warps;
   const int row_step = step / per_row, piece_step = step - row_step * per_row;
   EACH_LANE(lane) {
     const int start = kWarp * warp + lane;
     int r = start / per_row, piece = start - r * per_row;
-    SLUICE_ROLLED while (r < n_rows) {
-      uint4 got[at_once];
-      int to[at_once];
-      SLUICE_UNROLL for (int k = 0; k < at_once; ++k) {
-        const int scale = piece - 16 * n_chunks, chunk = n_chunks * r;
-        const void* const from =
-            scale < 0              ? static_cast<const void*>(a.q + kChunk * chunk + 16 * piece)
-            : scale < 2 * n_chunks ? a.d + 8 * chunk + 4 * scale
-                                   : a.y + 8 * chunk + 4 * (scale - 2 * n_chunks);
-        to[k] = r < n_rows
-                    ? r * staged_row_bytes(n_chunks) +
-                          (scale < 0 ? piece / 16 * StagedLoad::kChunkStride + piece % 16 * 16
-                                     : n_chunks * StagedLoad::kChunkStride + 16 * scale)
-                    : -1;
-        if (r < n_rows) got[k] = load_16_past_l1(from);
-        r += row_step, piece += piece_step;
-        if (piece >= per_row) piece -= per_row, ++r;
-      }
-      SLUICE_UNROLL for (int k = 0; k < at_once; ++k) {
-        if (to[k] >= 0) *reinterpret_cast<uint4*>(out + to[k]) = got[k];
-      }
+    SLUICE_UNROLL_4 while (r < n_rows) {
+      const int scale = piece - 16 * n_chunks, chunk = n_chunks * r;
+      const void* const from =
+          scale < 0              ? static_cast<const void*>(a.q + kChunk * chunk + 16 * piece)
+          : scale < 2 * n_chunks ? a.d + 8 * chunk + 4 * scale
+                                 : a.y + 8 * chunk + 4 * (scale - 2 * n_chunks);
+      copy(out + r * staged_row_bytes(n_chunks) +
+               (scale < 0 ? piece / 16 * StagedLoad::kChunkStride + piece % 16 * 16
+                          : n_chunks * StagedLoad::kChunkStride + 16 * scale),
+           from);
+      r += row_step, piece += piece_step;
+      if (piece >= per_row) piece -= per_row, ++r;
     }
   }
 }
 SLUICE_LANE_FN void copy_row(const Int8Rows& a, int n_chunks, uint8_t* out, int warp, int n_warps) {
-  copy_rows<1>(a, 1, n_chunks, out, warp, n_warps);
+  copy_rows(a, 1, n_chunks, out, warp, n_warps, [](uint8_t* to, const void* from) {
+    *reinterpret_cast<uint4*>(to) = load_16_past_l1(from);
+  });
 }
 
 }  // namespace sluice::backend::cuda

@@ -121,14 +121,13 @@ __device__ __forceinline__ void multiply(PerLane<Products<by == 32 ? 4 : 8>>& su
   }
 }
 
-// sums = block b of two stripes' weights times eight inputs, whose columns are all used: rows of
+// sums += block b of two stripes' weights times eight inputs, whose columns are all used: rows of
 // the first stripe stand in the upper half of the product, those of the second in the lower.
 template <int by, bool is_signed>
-__device__ __forceinline__ void multiply_pair(PerLane<PairProducts<by>>& sums, int b,
+__device__ __forceinline__ void add_pair(PerLane<PairProducts<by>>& sums, int b,
                                               const PerLane<WeightBytes>& first,
                                               const PerLane<WeightBytes>& second,
                                               const PerLane<ColumnBytes>& in) {
-  SLUICE_UNROLL for (auto& c : sums.value.c) c[0] = c[1] = c[2] = c[3] = 0;
   if constexpr (by == 32) {
     const int at = b / 2 * 4 + b % 2;
     const uint32_t a[4] = {first.value.a[at], second.value.a[at], first.value.a[at + 2],
@@ -175,10 +174,9 @@ void multiply(PerLane<Products<by == 32 ? 4 : 8>>& sums, const PerLane<WeightByt
 }
 
 template <int by, bool is_signed>
-void multiply_pair(PerLane<PairProducts<by>>& sums, int b, const PerLane<WeightBytes>& first,
-                   const PerLane<WeightBytes>& second, const PerLane<ColumnBytes>& in) {
+void add_pair(PerLane<PairProducts<by>>& sums, int b, const PerLane<WeightBytes>& first,
+              const PerLane<WeightBytes>& second, const PerLane<ColumnBytes>& in) {
   EACH_LANE(lane) {
-    for (auto& c : sums[lane].c) c[0] = c[1] = c[2] = c[3] = 0;
     for (int v = 0; v < 4; ++v) {
       const PerLane<WeightBytes>& w = v < 2 ? first : second;
       const int column = lane % 4 * 2 + v % 2;
@@ -194,5 +192,17 @@ void multiply_pair(PerLane<PairProducts<by>>& sums, int b, const PerLane<WeightB
 }
 
 #endif
+
+// sums = the same.
+template <int by, bool is_signed>
+SLUICE_LANE_FN void multiply_pair(PerLane<PairProducts<by>>& sums, int b,
+                                  const PerLane<WeightBytes>& first,
+                                  const PerLane<WeightBytes>& second,
+                                  const PerLane<ColumnBytes>& in) {
+  EACH_LANE(lane) {
+    SLUICE_UNROLL for (auto& c : sums[lane].c) c[0] = c[1] = c[2] = c[3] = 0;
+  }
+  add_pair<by, is_signed>(sums, b, first, second, in);
+}
 
 }  // namespace sluice::backend::cuda

@@ -101,6 +101,19 @@ TEST(RankBodyTest, TheBestOfARowComeInOrderWithTiesToTheLowerExpert) {
       });
       const int n_used = std::min(n, kMaxUsed);
       const Best best = best_of_row(keys.data(), n, n_used);
+      if (n <= kMostRanked) {  // the same with keys in registers
+        PerLane<OwnKeys> own{};
+        for (int e = 0; e < n; ++e) {
+          own[e % kWarp].of[e / kWarp] = key_of(scores[static_cast<size_t>(e)]);
+        }
+        const Best again = best_of_keys(own, n_used);
+        for (int k = 0; k < n_used; ++k) {
+          ASSERT_EQ(best.experts[k], again.experts[k])
+              << n << " experts, " << n_values << " values, rank " << k;
+          ASSERT_EQ(std::bit_cast<uint32_t>(best.scores[k]),
+                    std::bit_cast<uint32_t>(again.scores[k]));
+        }
+      }
       for (int k = 0; k < n_used; ++k) {
         const int expert = order[static_cast<size_t>(k)];
         ASSERT_EQ(expert, best.experts[k])

@@ -124,8 +124,10 @@ TEST(StageBodyTest, Int8RowsAreCopiedWhole) {
     for (size_t i = 0; i < d.size(); ++i) d[i] = static_cast<float>(i), y[i] = -d[i];
     const Int8Rows all{q.data(), d.data(), y.data(), n_chunks};
     Staged got(n_rows, n_cols);
-    for (int w = 0; w < kWarps; ++w)
-      copy_rows<4>(all, n_rows, n_chunks, got.bytes.data(), w, kWarps);
+    for (int w = 0; w < kWarps; ++w) {
+      copy_rows(all, n_rows, n_chunks, got.bytes.data(), w, kWarps,
+                [](uint8_t* to, const void* from) { std::memcpy(to, from, 16); });
+    }
     for (int r = 0; r < n_rows; ++r) {
       SCOPED_TRACE(testing::Message() << n_cols << " columns, row " << r);
       Staged one(1, n_cols);

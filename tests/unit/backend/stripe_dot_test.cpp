@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "backend/cuda/stripe_dispatch.h"
+#include "backend/cuda/stripe_two.h"
 #include "base/random.h"
 #include "quant/activation.h"
 #include "quant/blocks.h"
@@ -135,18 +137,22 @@ class StripeDotTest : public testing::TestWithParam<Type> {
     EACH_LANE(lane) { expect_dot(in, lane / 4, first + lane % n, acc[lane]); }
   }
 
-  // The stripe with itself, its rows in another order: lane's row r is row 7 - r of the second.
-  template <Type type>
-  void run_pair(const Inputs& in, int n_inputs) {
+  // The stripe's rows in another order: its row r is row 7 - r of this one.
+  std::unique_ptr<AlignedBytes> reversed() const {
     std::vector<std::byte> other(rows_.size());
     const size_t row = rows_.size() / 8;
     for (size_t r = 0; r < 8; ++r) {
       std::copy_n(rows_.begin() + static_cast<long>(row * r), row,
                   other.begin() + static_cast<long>(row * (7 - r)));
     }
-    const auto second = whole_chunks(type, n_cols_, [&](std::byte* out) {
-      quant::weave_rows(type, n_cols_, other.data(), out);
+    return whole_chunks(GetParam(), n_cols_, [&](std::byte* out) {
+      quant::weave_rows(GetParam(), n_cols_, other.data(), out);
     });
+  }
+
+  template <Type type>
+  void run_pair(const Inputs& in, int n_inputs) {
+    const auto second = reversed();
     PerLane<float> acc[2][16] = {};  // by stripe and k
     for (int c = 0; c < shape_.n_chunks; ++c) {
       const size_t at = 8 * quant::row_bytes(GetParam(), int64_t{kChunk} * c);
@@ -163,6 +169,50 @@ class StripeDotTest : public testing::TestWithParam<Type> {
         if (r >= n_inputs) continue;
         expect_dot(in, row_of_lane, r, acc[0][k][lane]);
         expect_dot(in, 7 - row_of_lane, r, acc[1][k][lane]);
+      }
+    }
+  }
+
+  // Each chunk sum comes once, behind one call of before().
+  template <Type type>
+  void run_two(const Inputs& in, int n_inputs) {
+    const auto second = reversed();
+    std::vector<std::array<std::array<std::array<float, 8>, 4>, 2>> sums(
+        static_cast<size_t>(shape_.n_chunks));
+    int n_before = 0, n_taken = 0;
+    for (int u = 0; u < shape_.n_units(); ++u) {
+      const Unit one = unit(u);
+      const TwoUnits two{{one.data, second->data + (one.data - stripe_->data)}, one.first, one.n};
+      const TwoUnits late{{nullptr, nullptr}, one.first, one.n};
+      const auto ready = [&](TwoUnits& units) { units = two; };
+      const auto before = [&] { ++n_before; };
+      const auto take = [&](int stripe, int chunk, int input, int lane, float sum) {
+        ASSERT_EQ(u + 1, n_before);
+        ASSERT_LT(input, n_inputs);
+        sums[static_cast<size_t>(chunk)][static_cast<size_t>(stripe)][static_cast<size_t>(input)]
+            [static_cast<size_t>(lane / 4)] = sum;
+        ++n_taken;
+      };
+      const auto row = [&](int r) { return in.row(r); };
+      if (n_inputs == 1) {
+        dot_two<type, PlainLoad>(late, shape_, in.row(0), ready, before, take);
+      } else if (n_inputs == 2) {
+        dot_two<type, PlainLoad, 2>(late, shape_, n_inputs, row, ready, before, take);
+      } else {
+        dot_two<type, PlainLoad, 4>(late, shape_, n_inputs, row, ready, before, take);
+      }
+    }
+    ASSERT_EQ(shape_.n_chunks * 2 * 8 * n_inputs, n_taken);
+    for (int stripe = 0; stripe < 2; ++stripe) {
+      for (int r = 0; r < n_inputs; ++r) {
+        for (int row = 0; row < 8; ++row) {
+          float sum = 0.0f;
+          for (const auto& of : sums) {
+            sum +=
+                of[static_cast<size_t>(stripe)][static_cast<size_t>(r)][static_cast<size_t>(row)];
+          }
+          expect_dot(in, stripe == 0 ? row : 7 - row, r, sum);
+        }
       }
     }
   }
@@ -184,6 +234,9 @@ class StripeDotTest : public testing::TestWithParam<Type> {
       run_inputs<type, 4>(in, first);
     }
     for (const int n : {1, 2, 3, 4, 5, 8, 11, 16}) run_pair<type>(in, n);
+    if constexpr (takes_two<type>) {
+      for (const int n : {1, 2, 3, 4}) run_two<type>(in, n);
+    }
   }
 
   std::vector<std::byte> rows_;
