@@ -24,18 +24,28 @@ struct GroupAttendArgs {
   int n_tiles;
 };
 
-// How many warps and keys a block has at once.
-template <int dims_, bool bf16_, int groups_, int keys_, int parts_>
+struct GroupOptions {
+  int groups = 2;  // of four warps
+  int keys = 64;   // of a tile
+  int parts = 2;   // of a weight
+  bool shared_queries = false;
+  bool early = false;
+  int blocks = 1;  // on an SM
+};
+
+template <int dims_, bool bf16_, GroupOptions o_>
 struct GroupShape {
-  static constexpr int dims = dims_, groups = groups_, keys = keys_, parts = parts_;
+  static constexpr GroupOptions o = o_;
+  static constexpr int dims = dims_, keys = o.keys;
   static constexpr bool bf16 = bf16_;
-  static constexpr int kThreads = groups * kGroupWarps * kWarp;
-  static constexpr int kPairs = groups * kGroupWarps * kPassRows;
-  static constexpr int kBlocks = groups == 1 ? 2 : 1;  // on an SM
+  static constexpr int kThreads = o.groups * kGroupWarps * kWarp;
+  static constexpr int kPairs = o.groups * kGroupWarps * kPassRows;
 
   using Tile = GroupTile<dims, keys>;
+  using Queries = GroupTile<dims, 64>;
   struct Shared {
     Tile keys[2], values[2];
+    Queries queries[o.shared_queries ? o.groups : 1][o.shared_queries ? 2 : 1];
     int32_t sequences[kPairs], positions[kPairs];  // of the block's rows
   };
 };
@@ -78,7 +88,21 @@ class GroupBlock {
       scales[r].value = __ldcg(a.p.scales + at);
     }
     pass_.begin(queries, scales);
+    if constexpr (Shape::o.shared_queries) copy_queries(n_live);
     __syncthreads();
+  }
+
+  __device__ __forceinline__ void copy_queries(int n_live) {
+    constexpr int kPerPart = Shape::dims / 8, kPerPair = kQueryParts * kPerPart;
+    for (int i = static_cast<int>(threadIdx.x); i < kPairs * kPerPair; i += kThreads) {
+      const int pair = i / kPerPair, piece = i % kPerPair;
+      const int row = (first_pair_ + pair) / a_.per_kv;
+      const int head = kv_head_ * a_.per_kv + first_pair_ + pair - row * a_.per_kv;
+      const int64_t from = static_cast<int64_t>(max(min(row, n_live - 1), 0)) * p_.n_heads + head;
+      auto& tile = s_.queries[pair / 64][piece / kPerPart];
+      copy_16(tile.bytes[0] + Shape::Queries::offset(pair % 64, piece % kPerPart * 16),
+              a_.p.queries + (from * kPerPair + piece) * 8);
+    }
   }
 
   // All rows, sequence by sequence.
@@ -204,14 +228,14 @@ class GroupBlock {
     if (n > 1) ask(from, p_.k, 1, s_.keys[1]);
     ask(from, p_.v, 0, s_.values[0]);
     end_group();
-    pass_.score(s_.keys[0]);
+    pass_.score(s_.keys[0], own_queries());
     await_batches<0>();
     pass_.soften(0, kKeys > least, limits);
     pass_.settle();
 #pragma unroll 1
     for (int i = 0; i < n - 1; ++i) {
       arrive(i);
-      pass_.score(s_.keys[(i + 1) & 1]);
+      pass_.score(s_.keys[(i + 1) & 1], own_queries());
       pass_.add_values(s_.values[i & 1]);
       await_batches<1>();
       pass_.soften((i + 1) * kKeys, (i + 2) * kKeys > least, limits);
@@ -224,6 +248,10 @@ class GroupBlock {
     pass_.finish();
   }
 
+  __device__ __forceinline__ const typename Shape::Queries* own_queries() const {
+    return s_.queries[Shape::o.shared_queries ? warp_index() / kGroupWarps : 0];
+  }
+
   static __device__ __forceinline__ int least_of_warp(int v) {
     return static_cast<int>(~most_of_lanes(PerLane<uint32_t>{~static_cast<uint32_t>(v)}).value);
   }
@@ -232,11 +260,13 @@ class GroupBlock {
   const Attend& p_;
   Shared& s_;
   int kv_head_, first_pair_, first_row_, n_rows_;
-  GroupPass<Shape::dims, Shape::bf16, kKeys, Shape::parts> pass_;
+  GroupPass<Shape::dims, Shape::bf16, kKeys, Shape::o.parts, Shape::o.shared_queries,
+            Shape::o.early>
+      pass_;
 };
 
 template <typename Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+__global__ void __launch_bounds__(Shape::kThreads, Shape::o.blocks)
     group_attend_kernel(const __grid_constant__ GroupAttendArgs a) {
   extern __shared__ __align__(1024) uint8_t shared[];
   let_next_kernel_begin();
