@@ -78,7 +78,11 @@ SLUICE_LANE_FN void hold(PerLane<RowHalves>& rows) {
 }
 
 // Copies that were awaited are there for the tensor cores of others too, behind a barrier.
-SLUICE_LANE_FN void show_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+SLUICE_LANE_FN void show_copies() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
 
 #define SLUICE_SUM_4(i) "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
 #define SLUICE_SUM_16(i) \
