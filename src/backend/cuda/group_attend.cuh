@@ -228,6 +228,11 @@ class GroupBlock {
     if (n > 1) ask(from, p_.k, 1, s_.keys[1]);
     ask(from, p_.v, 0, s_.values[0]);
     end_group();
+    if (!group_has(begin, end)) {  // it copies for the others
+#pragma unroll 1
+      for (int i = 0; i < n; ++i) arrive(i);
+      return;
+    }
     pass_.score(s_.keys[0], own_queries());
     await_batches<0>();
     pass_.soften(0, kKeys > least, limits);
@@ -246,6 +251,14 @@ class GroupBlock {
     pass_.add_values(s_.values[(n - 1) & 1]);
     await_batches<0>();
     pass_.finish();
+  }
+
+  // Whether any of these rows is the group's.
+  __device__ __forceinline__ bool group_has(int begin, int end) const {
+    constexpr int kOwn = kGroupWarps * kPassRows;
+    const int pair = first_pair_ + warp_index() / kGroupWarps * kOwn;
+    return pair / a_.per_kv - first_row_ < end &&
+           (pair + kOwn - 1) / a_.per_kv - first_row_ >= begin;
   }
 
   __device__ __forceinline__ const typename Shape::Queries* own_queries() const {
