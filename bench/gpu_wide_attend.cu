@@ -250,8 +250,7 @@ void bench(Timer& time, const char* name, const Prompt& prompt, const Reference&
   const std::string errors = reference.errors(copied(p.of.out, n));
   const double flop = 4.0 * kHeads * kDim * p.of.n_rows * (prompt.first + 0.5 * p.of.n_rows);
   std::printf("| %d | %d | %s | %.0f | %.0f | %s | %s |\n", p.of.n_rows, prompt.first, name, us,
-              flop / us / 1e6, errors.c_str(),
-              us_before > 0 ? "" : placed(p, attend, how).c_str());
+              flop / us / 1e6, errors.c_str(), us_before > 0 ? "" : placed(p, attend, how).c_str());
   std::fflush(stdout);
 }
 

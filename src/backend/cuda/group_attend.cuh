@@ -136,9 +136,8 @@ class GroupBlock {
       if (!p_.out_int8) return;
       const int64_t block = static_cast<int64_t>(pair.row) * p_.out_int8.n_chunks * 8 +
                             (pair.head * p_.head_dim + column) / 32;
-      quantize_block(
-          out,
-          {{p_.out_int8.q + 32 * block, p_.out_int8.d + block, p_.out_int8.y + block, exists}});
+      quantize_block(out, {{p_.out_int8.q + 32 * block, p_.out_int8.d + block,
+                            p_.out_int8.y + block, exists}});
     });
   }
 

@@ -1,8 +1,8 @@
-// Attention of 64 queries over tiles of keys and values, by a group of four warps (group_product.h):
-// what one of its warps does for its sixteen. The same formulas as wide_attend_pass.h: queries and
-// weights are two halves each, exponentials are powers of two. Here the scores of a tile are made
-// while the values of the tile before are added, and while its own are softened values go on.
-// In a kernel as in g++ (lanes.h); part of group_attend.cu.
+// Attention of 64 queries over tiles of keys and values, by a group of four warps
+// (group_product.h): what one of its warps does for its sixteen. The same formulas as
+// wide_attend_pass.h: queries and weights are two halves each, exponentials are powers of two. Here
+// the scores of a tile are made while the values of the tile before are added, and while its own
+// are softened values go on. In a kernel as in g++ (lanes.h); part of group_attend.cu.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

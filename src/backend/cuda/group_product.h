@@ -87,11 +87,11 @@ SLUICE_LANE_FN void show_copies() {
 #define SLUICE_SUM_4(i) "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
 #define SLUICE_SUM_16(i) \
   SLUICE_SUM_4(i), SLUICE_SUM_4(i + 1), SLUICE_SUM_4(i + 2), SLUICE_SUM_4(i + 3)
-#define SLUICE_NAMES_32                                                                     \
+#define SLUICE_NAMES_32                                                                    \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23," \
   "%24,%25,%26,%27,%28,%29,%30,%31"
-#define SLUICE_NAMES_64                                                                    \
-  SLUICE_NAMES_32                                                                          \
+#define SLUICE_NAMES_64                                                                   \
+  SLUICE_NAMES_32                                                                         \
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52," \
   "%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
@@ -105,20 +105,20 @@ SLUICE_LANE_FN void multiply_group(PerLane<FloatSums<n>>& sums, const PerLane<Ro
   const uint32_t(&a)[4] = rows.value.a;
   const uint64_t b = columns.words();
   const int by_number = by_line ? 0 : 1;
-#define SLUICE_GROUP_64(type)                                                                 \
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %37, 0;\n"                                      \
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                    \
-               " {" SLUICE_NAMES_32 "}, {%32,%33,%34,%35}, %36, p, 1, 1, %38;}"               \
-               : SLUICE_SUM_16(0), SLUICE_SUM_16(4)                                           \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds ? 1 : 0),       \
-                 "n"(by_number))
-#define SLUICE_GROUP_128(type)                                                                \
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %69, 0;\n"                                      \
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                   \
-               " {" SLUICE_NAMES_64 "}, {%64,%65,%66,%67}, %68, p, 1, 1, %70;}"               \
-               : SLUICE_SUM_16(0), SLUICE_SUM_16(4), SLUICE_SUM_16(8), SLUICE_SUM_16(12)      \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds ? 1 : 0),       \
-                 "n"(by_number))
+#define SLUICE_GROUP_64(type)                                                          \
+  asm volatile(                                                                        \
+      "{.reg .pred p; setp.ne.b32 p, %37, 0;\n"                                        \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" SLUICE_NAMES_32 \
+      "}, {%32,%33,%34,%35}, %36, p, 1, 1, %38;}"                                      \
+      : SLUICE_SUM_16(0), SLUICE_SUM_16(4)                                             \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds ? 1 : 0), "n"(by_number))
+#define SLUICE_GROUP_128(type)                                                          \
+  asm volatile(                                                                         \
+      "{.reg .pred p; setp.ne.b32 p, %69, 0;\n"                                         \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" SLUICE_NAMES_64 \
+      "}, {%64,%65,%66,%67}, %68, p, 1, 1, %70;}"                                       \
+      : SLUICE_SUM_16(0), SLUICE_SUM_16(4), SLUICE_SUM_16(8), SLUICE_SUM_16(12)         \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds ? 1 : 0), "n"(by_number))
   if constexpr (n == 8 && bf16) {
     SLUICE_GROUP_64("bf16");
   } else if constexpr (n == 8) {
@@ -139,18 +139,20 @@ SLUICE_LANE_FN void multiply_shared(PerLane<FloatSums<n>>& sums, const GroupColu
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   float(&c)[n][4] = sums.value.c;
   const uint64_t a = rows.words(), b = columns.words();
-#define SLUICE_SHARED_64(type)                                              \
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0;\n"                    \
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type  \
-               " {" SLUICE_NAMES_32 "}, %32, %33, p, 1, 1, 0, 0;}"          \
-               : SLUICE_SUM_16(0), SLUICE_SUM_16(4)                         \
-               : "l"(a), "l"(b), "r"(adds ? 1 : 0))
-#define SLUICE_SHARED_128(type)                                             \
-  asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0;\n"                    \
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type \
-               " {" SLUICE_NAMES_64 "}, %64, %65, p, 1, 1, 0, 0;}"          \
-               : SLUICE_SUM_16(0), SLUICE_SUM_16(4), SLUICE_SUM_16(8), SLUICE_SUM_16(12) \
-               : "l"(a), "l"(b), "r"(adds ? 1 : 0))
+#define SLUICE_SHARED_64(type)                                                         \
+  asm volatile(                                                                        \
+      "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"                                        \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" SLUICE_NAMES_32 \
+      "}, %32, %33, p, 1, 1, 0, 0;}"                                                   \
+      : SLUICE_SUM_16(0), SLUICE_SUM_16(4)                                             \
+      : "l"(a), "l"(b), "r"(adds ? 1 : 0))
+#define SLUICE_SHARED_128(type)                                                         \
+  asm volatile(                                                                         \
+      "{.reg .pred p; setp.ne.b32 p, %66, 0;\n"                                         \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" SLUICE_NAMES_64 \
+      "}, %64, %65, p, 1, 1, 0, 0;}"                                                    \
+      : SLUICE_SUM_16(0), SLUICE_SUM_16(4), SLUICE_SUM_16(8), SLUICE_SUM_16(12)         \
+      : "l"(a), "l"(b), "r"(adds ? 1 : 0))
   if constexpr (n == 8 && bf16) {
     SLUICE_SHARED_64("bf16");
   } else if constexpr (n == 8) {
@@ -179,7 +181,8 @@ class GroupColumns {
   }
 
  private:
-  GroupColumns(const uint8_t* at, int stride, int start) : at_(at), stride_(stride), start_(start) {}
+  GroupColumns(const uint8_t* at, int stride, int start)
+      : at_(at), stride_(stride), start_(start) {}
   const uint8_t* at_;
   int stride_, start_ = 0;
 };

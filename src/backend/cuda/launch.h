@@ -8,7 +8,7 @@ namespace sluice::backend::cuda {
 
 struct Launch {
   cudaStream_t stream = nullptr;
-  bool overlaps = false;  // programmatic dependent launch: from sm_90 on
+  bool overlaps = false;            // programmatic dependent launch: from sm_90 on
   bool has_group_products = false;  // of group_product.h: sm_90 alone
   int n_sms = 0;
   int shared_bytes = 0;   // that a block may ask for
