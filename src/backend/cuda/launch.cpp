@@ -7,17 +7,19 @@
 namespace sluice::backend::cuda {
 
 Launch launch_on(cudaStream_t stream) {
-  int device = 0, major = 0;
+  int device = 0, major = 0, minor = 0;
   Launch how;
   how.stream = stream;
   CHECK_CUDA(cudaGetDevice(&device));
   CHECK_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  CHECK_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
   CHECK_CUDA(cudaDeviceGetAttribute(&how.n_sms, cudaDevAttrMultiProcessorCount, device));
   CHECK_CUDA(
       cudaDeviceGetAttribute(&how.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   CHECK_CUDA(cudaDeviceGetAttribute(&how.shared_per_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor,
                                     device));
   how.overlaps = how.clusters = major >= 9;
+  how.has_group_products = major == 9 && minor == 0;
   return how;
 }
 

@@ -8,8 +8,9 @@ namespace sluice::backend::cuda {
 
 struct Launch {
   cudaStream_t stream = nullptr;
-  bool overlaps = false;  // programmatic dependent launch: from sm_90 on
-  bool clusters = false;  // blocks that reach each other's shared memory: from sm_90 on
+  bool overlaps = false;            // programmatic dependent launch: from sm_90 on
+  bool clusters = false;            // blocks that reach each other's shared memory: from sm_90 on
+  bool has_group_products = false;  // of group_product.h: sm_90 alone
   int n_sms = 0;
   int shared_bytes = 0;   // that a block may ask for
   int shared_per_sm = 0;  // for all blocks on an SM

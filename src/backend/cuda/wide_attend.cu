@@ -14,6 +14,7 @@
 #include "backend/cuda/wide_attend.h"
 
 #include "backend/cuda/async_copy.cuh"
+#include "backend/cuda/group_attend.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/warp.cuh"
 #include "backend/cuda/wide_attend_pass.h"
@@ -279,6 +280,7 @@ void wide_attend(const WideAttend& p, const Launch& how) {
   CHECK(2 * of.n_pairs <= of.head_dim && (1 << of.page_shift) >= kPiece);
   CHECK(of.kv_type == Type::f16 || of.kv_type == Type::bf16);
   wide_heads(p, how);
+  if (group_attend(p, how)) return;
   switch (wide_dims(of.head_dim)) {
     case 64:
       return run<64>(p, how);
