@@ -374,13 +374,21 @@ __global__ void __launch_bounds__(warps* kWarp, 1)
     s.is_last = meeting.is_last();
   }
   __syncthreads();
-  if (a.shares) {
+  // Few splits leave each block several heads, many of them not one.
+  if (a.shares && n_splits > kFewSplits) {
     const int per_head = p.head_dim / kBlockColumns;
 #pragma unroll 1
     for (int i = split.index + n_splits * warp; i < n_heads * per_head; i += n_splits * warps) {
       const int h = i / per_head;
       add_block_of_splits(p, row, first_head + h, (i - h * per_head) * kBlockColumns, n_splits,
                           lane);
+    }
+    return;
+  }
+  if (a.shares) {
+#pragma unroll 1
+    for (int h = split.index + n_splits * warp; h < n_heads; h += n_splits * warps) {
+      add_few_splits(p, row, first_head + h, n_splits, lane);
     }
     return;
   }

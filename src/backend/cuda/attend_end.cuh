@@ -66,6 +66,29 @@ __device__ __forceinline__ void add_splits(const Attend& p, int row, int head, i
   }
 }
 
+// The same of kFewSplits at most.
+constexpr int kFewSplits = 4;
+__device__ __forceinline__ void add_few_splits(const Attend& p, int row, int head, int n_splits,
+                                               int lane) {
+  const float* const part = partial_of(p, row, head, 0);
+  const int stride = p.head_dim + 4;
+  const float* const own = part + min(lane, n_splits - 1) * stride + p.head_dim;
+  const PartWeights all({__ldcg(own)}, {__ldcg(own + 1)}, n_splits);
+#pragma unroll 1
+  for (int at = 4 * lane; at - 4 * lane < p.head_dim; at += kSegment) {
+    float4 total{0, 0, 0, 0}, values[kFewSplits];
+#pragma unroll
+    for (int k = 0; k < kFewSplits; ++k) {
+      values[k] = load_past_l1(part + min(k, n_splits - 1) * stride + min(at, p.head_dim - 4));
+    }
+#pragma unroll
+    for (int k = 0; k < kFewSplits; ++k) {
+      add_scaled(total, from_lane(all.weight, k), values[k]);  // 0 behind the last
+    }
+    write_four(p, row, head, at, divided(total, all.sum.value));
+  }
+}
+
 // The same of kBlockColumns columns of a head from `first` on, with the same bits: four columns to
 // a lane, and every eighth lane the same ones. Of four splits each reads one, for all of them.
 constexpr int kBlockColumns = 32;

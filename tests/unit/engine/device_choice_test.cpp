@@ -188,7 +188,7 @@ TEST_F(DeviceChosen, PromptsOfAGpuComeInAsManyRowsAsItsKernelsTake) {
   EXPECT_EQ(plan().plan().work.max_rows(), 64) << "as long as the context";
   options.prefill_chunk = 0;
   EXPECT_EQ(plan().plan().work.max_rows(), 64);
-  EXPECT_EQ(most_gpu_rows(*OpenModel("qwen2moe", "Q4_K_M")), 2048);
+  EXPECT_EQ(most_gpu_rows(*OpenModel("qwen2moe", "Q4_K_M")), 4096);
   EXPECT_EQ(most_gpu_rows(*OpenModel("qwen2moe", "BF16")), 16);
   options.prefill_chunk = 3;
   EXPECT_EQ(plan().plan().work.max_rows(), 3);
