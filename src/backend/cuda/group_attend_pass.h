@@ -96,7 +96,7 @@ class GroupPass {
   }
 
   // Starts the products of queries and keys: a batch.
-  SLUICE_LANE_FN void score(const Tile& tile, const GroupTile<dims, 64>* queries = nullptr) {
+  SLUICE_LANE_FN void score(const Tile& tile, [[maybe_unused]] const GroupTile<dims, 64>* queries = nullptr) {
     const GroupColumns columns = tile.columns();
     begin_products();
     SLUICE_UNROLL for (int s = 0; s < dims / 16; ++s) {
