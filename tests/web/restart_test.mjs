@@ -13,13 +13,12 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { findChromium, launch } from "./browser.mjs";
 import { Page } from "./page.mjs";
-import { startSluice } from "./sluice_server.mjs";
+import { SLOW, startSluice } from "./sluice_server.mjs";
 
 const QUESTION = "What is 17 + 25?";
 const ANSWER = "17 + 25 = 42.";
-const SLOW = "0.001GB/s";
 
-/** The next answers would take minutes. */
+/** The next answers would take half a minute. */
 function withoutEnd(page) {
   return page.tab.route("**/v1/chat/completions", (route) =>
     route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), ignore_eos: true, max_tokens: 4000 }) }),
@@ -86,12 +85,12 @@ async function goesOn(page) {
 
 async function run(browser, folder) {
   const profile = join(folder, "profile");
-  const first = await startSluice(options.sluice, { profile, gpu: SLOW });
+  const first = await startSluice(options.sluice, { profile, machine: SLOW });
   const page = await Page.open(browser, first.url, {}, Number(options.patience));
   await converse(page);
   assert.equal(await first.kill(), "SIGKILL");
   const half = await tellsTheFault(page);
-  const second = await startSluice(options.sluice, { profile, gpu: SLOW, port: first.port });
+  const second = await startSluice(options.sluice, { profile, machine: SLOW, port: first.port });
   assert.equal(second.url, first.url);
   await hasKept(page, half);
   await goesOn(page);
