@@ -68,7 +68,8 @@ class DeployTest(unittest.TestCase):
                 self.assertIn(flag, flags, f"{name}: sluice serve has no {flag}")
 
     def test_the_image_is_made_of_what_exists(self):
-        self.assertEqual(set(re.findall(r"(?m)^FROM (\S+)", self.image)), {"debian:12"})
+        self.assertEqual(set(re.findall(r"(?m)^FROM (\S+)", self.image)), {"$DEBIAN"})
+        self.assertRegex(self.image, r"(?m)^ARG DEBIAN=debian:12$")
         for sources in re.findall(r"(?m)^COPY (?!--from)(.+) \S+$", self.image):
             for source in sources.split():
                 self.assertTrue((ROOT / source).exists(), f"Containerfile copies {source}, which is not there")
