@@ -78,12 +78,14 @@ int64_t fill_weights(quant::Type type, int64_t n_cols, quant::Layout layout) {
   return n_rows;
 }
 
+// Weights stream from memory; `inputs` rows share them, as those of several texts do.
+template <int64_t inputs>
 void decode(benchmark::State& state, const Kernels& kernels, quant::Type type, int64_t n_cols,
             quant::Layout layout) {
   const int64_t n_rows = fill_weights(type, n_cols, layout);
   const uint64_t row_bytes = quant::row_bytes(type, n_cols);
-  const Inputs in(1, n_cols);
-  std::vector<float> out(kRows);
+  const Inputs in(inputs, n_cols);
+  std::vector<float> out(kRows * inputs);
   const MultiplyRows multiply = kernels.multiply_rows(type);
   for (auto _ : state) {
     for (int64_t r = 0; r < n_rows; r += kRows) {
@@ -133,8 +135,11 @@ void register_all() {
             run(state, kernels, type, n_cols, layout);
           })->Unit(benchmark::kMillisecond);
         };
-        add("decode", decode, 768);
-        add("decode", decode, 2048);
+        add("decode", decode<1>, 768);
+        add("decode", decode<1>, 2048);
+        add("decode_2", decode<2>, 2048);
+        add("decode_3", decode<3>, 2048);
+        add("decode_8", decode<8>, 2048);
         add("prefill_32", prefill, 2048);
       }
     }

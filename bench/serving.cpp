@@ -1,6 +1,7 @@
 // Many chats at once: tokens per second of 1, 2, 4 and 8 at the same time, in turns within one run,
-// beside the most that the bytes of their experts allow; and how long those that decode wait for
-// their next token while a long prompt is read.
+// beside the most that the bytes of their experts allow, with experts chosen by chance and as
+// recorded texts choose them; and how long those that decode wait for their next token while a long
+// prompt is read.
 //
 //   cmake --preset release -DSLUICE_BENCH=ON
 //   cmake --build --preset release --target bench_serving
@@ -12,7 +13,7 @@
 #include <cstdlib>
 #include <future>
 #include <map>
-#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,7 +22,9 @@
 #include "base/random.h"
 #include "base/units.h"
 #include "base/wall_clock.h"
+#include "bench/chat_steps.h"
 #include "model_file/shape.h"
+#include "policy/trace/trace_generator.h"
 #include "sluice/engine.h"
 
 namespace sluice {
@@ -55,16 +58,18 @@ Request chat(const ModelInfo& info, uint64_t seed, int n_tokens) {
   return request;
 }
 
-// The experts of each new token of the chats, [n_layers, n_used]: rows do not depend on each other,
-// so these are the ones that the engine computes too.
-using Routing = std::vector<std::vector<int32_t>>;
-
-std::vector<Routing> routing_of(const Model& model, int n_tokens, uint64_t seed) {
-  std::vector<Routing> chats(kChats);
+// The experts of each new token of the chats: rows do not depend on each other, so these are the
+// ones that the engine computes too.
+std::vector<policy::RoutingTrace> routing_of(const Model& model, int n_tokens, uint64_t seed) {
+  std::vector<policy::RoutingTrace> chats(kChats);
+  const int n_layers = model.info().n_layers, n_used = model.info().n_experts_used;
   for (uint64_t i = 0; i < kChats; ++i) {
     SessionOptions options{.n_ctx = 1024};
-    options.on_routing = [&routing = chats[i]](const RoutedToken& token) {
-      if (!token.is_prompt) routing.emplace_back(token.experts.begin(), token.experts.end());
+    options.on_routing = [&, &steps = chats[i].steps](const RoutedToken& token) {
+      if (token.is_prompt) return;
+      policy::RoutingStep& step = steps.emplace_back();
+      for (const int32_t expert : token.experts) step.routed.push_back({ExpertId(expert)});
+      for (int l = 0; l <= n_layers; ++l) step.begin.push_back(l * n_used);
     };
     Session session(model, options);
     session.generate(tokens_of(kChatPrompt, model.info().n_vocab, seed + i),
@@ -73,36 +78,14 @@ std::vector<Routing> routing_of(const Model& model, int n_tokens, uint64_t seed)
   return chats;
 }
 
-// What a step with a token of each of n chats reads.
-struct StepBytes {
-  double experts_of_layer = 0.0;  // different ones
-  double bytes = 0.0;
-};
-
-StepBytes step_bytes(const policy::ModelShape& shape, const std::vector<Routing>& chats, int n) {
-  const size_t n_layers = shape.layers.size(), n_steps = chats[0].size();
-  StepBytes sum{.bytes = static_cast<double>(shape.output_bytes)};
+// What a step reads that uses so many experts of a layer.
+double step_bytes(const policy::ModelShape& shape, double n_experts) {
+  auto bytes = static_cast<double>(shape.output_bytes);
   for (const policy::LayerShape& layer : shape.layers) {
-    sum.bytes += static_cast<double>(layer.trunk_bytes);
+    bytes += static_cast<double>(layer.trunk_bytes) +
+             n_experts * static_cast<double>(layer.expert_bytes);
   }
-  const double share = 1.0 / static_cast<double>(n_steps * (kChats / static_cast<size_t>(n)));
-  for (size_t step = 0; step < n_steps; ++step) {
-    for (size_t first = 0; first < kChats; first += static_cast<size_t>(n)) {
-      for (size_t layer = 0; layer < n_layers; ++layer) {
-        std::set<int32_t> used;
-        for (size_t i = first; i < first + static_cast<size_t>(n); ++i) {
-          const std::vector<int32_t>& all = chats[i][step];
-          const auto begin =
-              all.begin() + static_cast<std::ptrdiff_t>(layer * all.size() / n_layers);
-          used.insert(begin, begin + static_cast<std::ptrdiff_t>(all.size() / n_layers));
-        }
-        const auto n_used = static_cast<double>(used.size()) * share;
-        sum.experts_of_layer += n_used / static_cast<double>(n_layers);
-        sum.bytes += n_used * static_cast<double>(shape.layers[layer].expert_bytes);
-      }
-    }
-  }
-  return sum;
+  return bytes;
 }
 
 struct Rate {
@@ -124,27 +107,59 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void print_rates(const Model& model, int n_rounds, int n_tokens) {
-  std::map<int, std::vector<double>> rates;
-  run_chats(model, kChats, 4, 0);  // to warm up
+constexpr int kAtATime[] = {1, 2, 4, 8};
+
+// Tokens/s of each number at a time, in turns.
+using Rates = std::map<int, std::vector<double>>;
+
+template <typename Measure>
+Rates rates_of(int n_rounds, const Measure& measure) {
+  Rates rates;
+  measure(kChats, 0);  // to warm up
   for (int round = 0; round < n_rounds; ++round) {
-    for (const int n : {1, 2, 4, 8}) {
-      const Rate rate = run_chats(model, n, n_tokens, static_cast<uint64_t>(round) * 100 + 1);
-      rates[n].push_back(static_cast<double>(rate.n_tokens) / rate.seconds);
-    }
+    for (const int n : kAtATime) rates[n].push_back(measure(n, round));
   }
-  const policy::ModelShape shape = model_file::read_shape(gguf::ModelFile::open(model.info().path));
-  const std::vector<Routing> routing = routing_of(model, n_tokens, 1);
-  const double alone = step_bytes(shape, routing, 1).bytes;
-  std::printf("%-16s %10s %8s %14s %12s %14s %8s\n", "chats at a time", "tokens/s", "ratio",
-              "experts/layer", "MiB a step", "by bytes most", "GB/s");
+  return rates;
+}
+
+void print_rates(const char* routing, const Rates& rates, const policy::ModelShape& shape,
+                 const std::vector<policy::RoutingTrace>& routes) {
+  const auto bytes_of = [&](double n_experts) { return step_bytes(shape, n_experts); };
+  const double alone = bytes_of(bench::experts_of_layer(routes, 1));
+  std::printf("routing %s\n%-16s %10s %8s %14s %12s %14s %8s\n", routing, "chats at a time",
+              "tokens/s", "ratio", "experts/layer", "MiB a step", "by bytes most", "GB/s");
   for (const auto& [n, all] : rates) {
     std::vector<double> ratios;
-    for (size_t i = 0; i < all.size(); ++i) ratios.push_back(all[i] / rates[1][i]);
-    const auto [n_experts, bytes] = step_bytes(shape, routing, n);
+    for (size_t i = 0; i < all.size(); ++i) ratios.push_back(all[i] / rates.at(1)[i]);
+    const double n_experts = bench::experts_of_layer(routes, n), bytes = bytes_of(n_experts);
     std::printf("%-16d %10.2f %7.2fx %14.1f %12.0f %13.2fx %8.1f\n", n, median(all), median(ratios),
                 n_experts, bytes / static_cast<double>(kMiB), n * alone / bytes,
                 bytes * median(all) / n / 1e9);
+  }
+}
+
+// By the engine, as the model routes: by chance. Then steps with routing like that of recorded
+// texts, which repeat their experts.
+void print_all_rates(const std::string& path, int n_rounds, int n_tokens) {
+  const policy::ModelShape shape = model_file::read_shape(gguf::ModelFile::open(path));
+  {
+    const Model model = Model::load(path);
+    const Rates rates = rates_of(n_rounds, [&](int n, int round) {
+      const Rate rate = run_chats(model, n, n_tokens, static_cast<uint64_t>(round) * 100 + 1);
+      return static_cast<double>(rate.n_tokens) / rate.seconds;
+    });
+    print_rates("by chance", rates, shape, routing_of(model, n_tokens, 1));
+  }
+  const engine::LoadedModel model(path, {});
+  const auto routing =
+      policy::generator_shape(model.info.n_layers, model.info.n_experts, model.info.n_experts_used);
+  for (const bool share_topic : {false, true}) {
+    const auto routes = bench::chat_routes(routing, kChats, n_tokens, share_topic);
+    const Rates rates =
+        rates_of(n_rounds, [&](int n, int) { return bench::run_chat_steps(model, routes, n); });
+    print_rates(
+        share_topic ? "as recorded, of one topic" : "as recorded, each chat of its own topic",
+        rates, shape, routes);
   }
 }
 
@@ -192,10 +207,9 @@ int run(int argc, char** argv) {
     return 2;
   }
   const auto number = [&](int i, int usual) { return i < argc ? std::atoi(argv[i]) : usual; };
-  const Model model = Model::load(argv[1]);
   std::printf("%s\n", machine_fingerprint("").c_str());
-  print_rates(model, number(2, 3), number(3, 32));
-  if (number(4, 4000) > 0) print_waits(model, number(4, 4000));
+  print_all_rates(argv[1], number(2, 3), number(3, 32));
+  if (number(4, 4000) > 0) print_waits(Model::load(argv[1]), number(4, 4000));
   return 0;
 }
 
