@@ -5,10 +5,10 @@
 //   kTokens             input rows at a time that keep the registers busy without spilling
 //   kSignedOffset       what from_signed() adds to a weight
 //   U, F                vectors of 32-bit integers and of floats
-//   load_words(p)       a field of all rows, side by side; load_halves and load_bytes likewise
-//   dot4, dot4_signed   acc + the dot product of 4 bytes of weights with 4 bytes of input, per
-//   lane:
-//                       weights 0..63, or as from_signed() made them of -128..127
+//   load_words(p, gap)  a field of all rows: eight of them side by side, the next eight `gap`
+//                       bytes behind; load_halves and load_bytes likewise
+//   dot4, dot4_signed   in each lane, acc + the dot product of 4 bytes of weights with 4 bytes of
+//                       input: weights 0..63, or as from_signed() made them of -128..127
 //
 // and the usual operators. Files that are compiled for wider instructions than the program's
 // baseline must not leave inline functions to the linker, which might take theirs for everybody's:

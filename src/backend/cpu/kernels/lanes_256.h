@@ -17,13 +17,13 @@ struct Lanes256 : Dot {
   using F = __m256;
 
   // A field of eight rows, side by side: words, halves as floats, bytes without a sign.
-  SLUICE_INLINE static U load_words(const std::byte* p) {
+  SLUICE_INLINE static U load_words(const std::byte* p, size_t /*gap*/) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
-  SLUICE_INLINE static F load_halves(const std::byte* p) {
+  SLUICE_INLINE static F load_halves(const std::byte* p, size_t /*gap*/) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
-  SLUICE_INLINE static U load_bytes(const std::byte* p) {
+  SLUICE_INLINE static U load_bytes(const std::byte* p, size_t /*gap*/) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
 

@@ -30,14 +30,14 @@ struct LanesNeon {
 
   // A field of eight rows, side by side: words, halves as floats, bytes without a sign. Loaded as
   // bytes, because they may lie at any address.
-  SLUICE_INLINE static U load_words(const std::byte* p) {
+  SLUICE_INLINE static U load_words(const std::byte* p, size_t /*gap*/) {
     return {vreinterpretq_u32_u8(load_16(p)), vreinterpretq_u32_u8(load_16(p + 16))};
   }
-  SLUICE_INLINE static F load_halves(const std::byte* p) {
+  SLUICE_INLINE static F load_halves(const std::byte* p, size_t /*gap*/) {
     const float16x8_t halves = vreinterpretq_f16_u8(load_16(p));
     return {vcvt_f32_f16(vget_low_f16(halves)), vcvt_high_f32_f16(halves)};
   }
-  SLUICE_INLINE static U load_bytes(const std::byte* p) {
+  SLUICE_INLINE static U load_bytes(const std::byte* p, size_t /*gap*/) {
     const uint16x8_t wide = vmovl_u8(vld1_u8(reinterpret_cast<const uint8_t*>(p)));
     return {vmovl_u16(vget_low_u16(wide)), vmovl_high_u16(wide)};
   }

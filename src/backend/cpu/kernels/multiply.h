@@ -144,17 +144,18 @@ struct Direct {
   }
 };
 
-// A chunk of a stripe, and block b of it.
+// A chunk of a stripe, and block b of it; the next stripe's stands `gap` bytes behind.
 template <typename Block>
 struct ChunkOf {
   using Woven = quant::Woven<sizeof(Block)>;
   const std::byte* data;
   int n_blocks;
+  size_t gap;
 
   SLUICE_INLINE Source block(int b) const {
     const auto at = static_cast<size_t>(b);
     const std::byte* const words = data + static_cast<size_t>(n_blocks) * 8 * Woven::kOddBytes;
-    return {data + at * 8 * Woven::kOddBytes, words + at * 8 * Woven::kWordBytes};
+    return {data + at * 8 * Woven::kOddBytes, words + at * 8 * Woven::kWordBytes, gap};
   }
 };
 
@@ -182,7 +183,7 @@ SLUICE_INLINE inline typename Lanes::F direct_chunk(const ChunkOf<Block>& chunk,
   }
 }
 
-// 256 columns of n_rows rows, unpacked: lanes side by side.
+// 256 columns of as many rows as there are lanes, unpacked: lanes side by side.
 template <int n_rows>
 struct Tile {
   alignas(64) uint32_t words[64][n_rows];  // columns 4i .. 4i+3
@@ -192,24 +193,22 @@ struct Tile {
   float dmin[n_rows];
 };
 
-// Puts what an Unpack hands out into some rows of a tile.
-template <typename Lanes, int n_rows>
+// Puts what an Unpack hands out into a tile.
+template <typename Lanes>
 struct TileWriter {
-  Tile<n_rows>& tile;
-  int row;
+  Tile<Lanes::kRows>& tile;
 
-  SLUICE_INLINE void word(int i, typename Lanes::U w) { Lanes::store(w, &tile.words[i][row]); }
-  SLUICE_INLINE void scale(int i, typename Lanes::F x) { Lanes::store(x, &tile.scales[i][row]); }
-  SLUICE_INLINE void min(int i, typename Lanes::F x) { Lanes::store(x, &tile.mins[i][row]); }
-  SLUICE_INLINE void d(typename Lanes::F x) { Lanes::store(x, tile.d + row); }
-  SLUICE_INLINE void dmin(typename Lanes::F x) { Lanes::store(x, tile.dmin + row); }
+  SLUICE_INLINE void word(int i, typename Lanes::U w) { Lanes::store(w, tile.words[i]); }
+  SLUICE_INLINE void scale(int i, typename Lanes::F x) { Lanes::store(x, tile.scales[i]); }
+  SLUICE_INLINE void min(int i, typename Lanes::F x) { Lanes::store(x, tile.mins[i]); }
+  SLUICE_INLINE void d(typename Lanes::F x) { Lanes::store(x, tile.d); }
+  SLUICE_INLINE void dmin(typename Lanes::F x) { Lanes::store(x, tile.dmin); }
 };
 
-// Rows [row, row + Lanes::kRows) of the tile.
-template <typename Lanes, typename Block, int n_rows>
-[[gnu::noinline]] void fill_tile(ChunkOf<Block> chunk, int row, Tile<n_rows>& tile) {
+template <typename Lanes, typename Block>
+[[gnu::noinline]] void fill_tile(ChunkOf<Block> chunk, Tile<Lanes::kRows>& tile) {
   using Type = Unpack<Lanes, Block>;
-  TileWriter<Lanes, n_rows> out{tile, row};
+  TileWriter<Lanes> out{tile};
   if constexpr (kIsBlockType<Type>) {
     for (int b = 0; b < chunk.n_blocks; ++b) Type::block(chunk.block(b), b, out);
   } else {
@@ -280,17 +279,20 @@ template <typename Lanes, typename Type, int n_tokens>
 constexpr int64_t kChunk = 256;
 
 // The products of a matrix, by rows as Narrow takes them for one input row, as Wide takes them for
-// more. Both have the same kSignedOffset; Narrow unpacks for both.
+// more.
 template <typename Narrow, typename Wide, typename Block>
 struct Product {
   using Type = Unpack<Narrow, Block>;
   static_assert(Narrow::kRows == quant::kStripeRows && Wide::kRows % Narrow::kRows == 0);
+  static_assert(Narrow::kSignedOffset == Wide::kSignedOffset);
   static constexpr size_t kStripe = quant::kStripeRows;
   static constexpr size_t kStep =
       sizeof(Block) * (kChunk / quant::Woven<sizeof(Block)>::kElems);  // bytes of a row
 
+  // Chunks of as many stripes as the lanes take.
+  template <typename Lanes>
   struct Room {
-    alignas(64) std::byte bytes[kStripe * kStep];
+    alignas(64) std::byte bytes[Lanes::kRows / kStripe][kStripe * kStep];
   };
 
   int64_t n_cols;
@@ -301,28 +303,37 @@ struct Product {
     return static_cast<int>((n_cols - first < kChunk ? n_cols - first : kChunk) / 32);
   }
 
-  // The chunk at column `first` of the eight rows from `rows` on.
-  SLUICE_INLINE ChunkOf<Block> chunk_at(const std::byte* rows, int64_t first, Room& room) const {
+  // The chunk at column `first` of the rows from `rows` on.
+  template <typename Lanes>
+  SLUICE_INLINE ChunkOf<Block> chunk_at(const std::byte* rows, int64_t first,
+                                        Room<Lanes>& room) const {
     const size_t at = static_cast<size_t>(first / kChunk) * kStep;
     const int n_blocks = kIsBlockType<Type> ? n_blocks_at(first) : 1;
-    if (layout == quant::Layout::stripes) return {rows + kStripe * at, n_blocks};
-    // No CPU by itself follows eight rows at once; those behind them are one stream again.
-    ask(rows + kStripe * (stride + at) + kAhead);
-    quant::weave_chunk<sizeof(Block)>(n_blocks, rows + at, stride, room.bytes);
-    return {room.bytes, n_blocks};
+    if (layout == quant::Layout::stripes) {
+      return {rows + kStripe * at, n_blocks, kStripe * stride};
+    }
+    for (auto& bytes : room.bytes) {
+      // No CPU by itself follows eight rows at once; those behind them are one stream again.
+      ask(rows + kStripe * (stride + at) + kAhead);
+      quant::weave_chunk<sizeof(Block)>(n_blocks, rows + at, stride, bytes);
+      rows += kStripe * stride;
+    }
+    return {room.bytes[0], n_blocks, sizeof(room.bytes[0])};
   }
 
-  // Asks for eight rows' chunk ahead of time.
+  // Asks for eight rows' chunk ahead of time, for L2 or for L1.
   // Forced inline: GCC may drop calls of a function that only prefetches.
+  enum Level { l2 = 2, l1 = 3 };
+  template <Level level = l2>
   SLUICE_INLINE static void ask(const std::byte* later) {
-    for (size_t i = 0; i < kStripe * kStep; i += 64) __builtin_prefetch(later + i, 0, 2);
+    for (size_t i = 0; i < kStripe * kStep; i += 64) __builtin_prefetch(later + i, 0, level);
   }
   static constexpr size_t kAhead = 8192;
 
   // Narrow::kRows rows, one input row.
   void one_input(const std::byte* rows, const QuantizedInputs& in, float* out) const {
     typename Narrow::F sum = Narrow::splat(0.0f);
-    Room room;
+    Room<Narrow> room;
     const bool fetches = layout == quant::Layout::stripes && !kStripesAreFollowed;
     for (int64_t first = 0; first < n_cols; first += kChunk) {
       if (fetches) ask(rows + kStripe * kStep * static_cast<size_t>(first / kChunk) + kAhead);
@@ -336,13 +347,13 @@ struct Product {
   void each_input(const std::byte* rows, const QuantizedInputs& in, float* out,
                   int64_t out_stride) const {
     if (in.n_rows == 1) return one_input(rows, in, out);
-    Room room;
+    Room<Narrow> room;
     Tile<Narrow::kRows> tile;
     for (int t = 0; t < in.n_rows; ++t) {
       Narrow::store(Narrow::splat(0.0f), out + t * out_stride);
     }
     for (int64_t first = 0; first < n_cols; first += kChunk) {
-      fill_tile<Narrow>(chunk_at(rows, first, room), 0, tile);
+      fill_tile<Narrow>(chunk_at(rows, first, room), tile);
       for (int t = 0; t < in.n_rows; ++t) {
         add_products<Narrow, Type, 1>(tile, in, t, first, n_blocks_at(first), out + t * out_stride,
                                       out_stride);
@@ -354,15 +365,16 @@ struct Product {
   void many_inputs(const std::byte* rows, std::span<const QuantizedInputs> in, float* out,
                    int64_t out_stride) const {
     Tile<Wide::kRows> tile;
-    Room room;
+    Room<Wide> room;
     for (int64_t first = 0; first < n_cols; first += kChunk) {
-      for (int r = 0; r < Wide::kRows; r += Narrow::kRows) {
-        const std::byte* const eight = rows + stride * static_cast<size_t>(r);
-        fill_tile<Narrow>(chunk_at(eight, first, room), r, tile);
-        if (layout == quant::Layout::stripes) {  // the next rows': hardware loses the thread
-          ask(eight + stride * Wide::kRows + kStripe * static_cast<size_t>(first / kChunk) * kStep);
-        }
-      }
+      // The next rows' chunk: hardware loses the thread. A stripe before and a stripe behind the
+      // work, since a CPU keeps track of few lines on their way.
+      const bool asks = layout == quant::Layout::stripes;
+      const std::byte* const next =
+          rows + stride * Wide::kRows + kStripe * static_cast<size_t>(first / kChunk) * kStep;
+      if (asks) ask<l1>(next);
+      fill_tile<Wide>(chunk_at(rows, first, room), tile);
+      if (asks && Wide::kRows > kStripe) ask<l1>(next + kStripe * stride);
       float* sums = out;
       for (const QuantizedInputs& some : in) {
         if (first == 0) clear(some.n_rows, sums, out_stride);

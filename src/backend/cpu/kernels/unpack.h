@@ -1,6 +1,6 @@
 // From the blocks of a stripe (quant/stripes.h) to bytes and scales, one struct per type: where its
-// fields stand, and how its bits become weights, on the eight rows at once. The formulas are those
-// of quant/blocks.h.
+// fields stand, and how its bits become weights, on all rows of the lanes at once. The formulas are
+// those of quant/blocks.h.
 //
 // An Unpack hands what it finds to `out`: out.word(i, w) for the weights of columns 4i .. 4i+3 as
 // bytes (plus kOffset), out.scale(i, s) and out.min(i, m) per 32 or per 16 columns, and out.d(x),
@@ -17,10 +17,12 @@ namespace sluice::backend::cpu {
 
 using quant::Form;
 
-// A block of a stripe: the fields of eight rows that are no whole words, and those that are.
+// A block of a stripe: the fields of eight rows that are no whole words, and those that are. Lanes
+// for more than eight rows find those of the next stripe `gap` bytes behind.
 struct Source {
   const std::byte* odd;
   const std::byte* words;
+  size_t gap;
 };
 
 // Which byte of a block's words a field is, from its place in the struct.
@@ -42,7 +44,7 @@ struct Bits {
 
   // The word at byte `at` of a block's words; four of them.
   SLUICE_INLINE static U word(const Source& in, size_t at) {
-    return Lanes::load_words(in.words + Lanes::kRows * at);
+    return Lanes::load_words(in.words + quant::kStripeRows * at, in.gap);
   }
   SLUICE_INLINE static Words words(const Source& in, size_t at) {
     return {{word(in, at), word(in, at + 4), word(in, at + 8), word(in, at + 12)}};
@@ -113,7 +115,7 @@ struct Unpack<Lanes, quant::BlockQ4_0> : Bits<Lanes> {
   static constexpr float kOffset = 8.0f;
   template <typename Out>
   SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
-    out.scale(b, Lanes::load_halves(in.odd));
+    out.scale(b, Lanes::load_halves(in.odd, in.gap));
     B::split_nibbles(in, word_at<quant::BlockQ4_0>(offsetof(quant::BlockQ4_0, qs)),
                      [&](auto j, auto w) SLUICE_INLINE { out.word(8 * b + j, w); });
   }
@@ -141,7 +143,7 @@ struct Unpack<Lanes, quant::BlockQ5_0> : Bits<Lanes> {
   static constexpr float kOffset = 16.0f;
   template <typename Out>
   SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
-    out.scale(b, Lanes::load_halves(in.odd));
+    out.scale(b, Lanes::load_halves(in.odd, in.gap));
     const auto qh = B::word(in, 0);
     B::split_nibbles(in, word_at<quant::BlockQ5_0>(offsetof(quant::BlockQ5_0, qs)),
                      [&](auto j, auto w) SLUICE_INLINE {
@@ -176,7 +178,7 @@ struct Unpack<Lanes, quant::BlockQ8_0> : Bits<Lanes> {
   static constexpr float kOffset = Lanes::kSignedOffset;
   template <typename Out>
   SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
-    out.scale(b, Lanes::load_halves(in.odd));
+    out.scale(b, Lanes::load_halves(in.odd, in.gap));
     for (int half = 0; half < 2; ++half) {
       const auto q = B::words(in, 16 * size_t(half));
       unroll<4>([&](auto j)
@@ -193,7 +195,7 @@ struct Unpack<Lanes, quant::BlockIQ4_NL> : Bits<Lanes> {
   static constexpr float kOffset = Lanes::kSignedOffset;
   template <typename Out>
   SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
-    out.scale(b, Lanes::load_halves(in.odd));
+    out.scale(b, Lanes::load_halves(in.odd, in.gap));
     B::split_nibbles(in, word_at<quant::BlockIQ4_NL>(offsetof(quant::BlockIQ4_NL, qs)),
                      [&](auto j, auto w)
                          SLUICE_INLINE { out.word(8 * b + j, Lanes::look_up(kTable, w)); });
@@ -210,7 +212,7 @@ struct Unpack<Lanes, quant::BlockMXFP4> : Bits<Lanes> {
   static constexpr float kOffset = 12.0f;
   template <typename Out>
   SLUICE_INLINE static void block(const Source& in, int b, Out& out) {
-    out.scale(b, Lanes::e8m0_to_float(Lanes::load_bytes(in.odd)));
+    out.scale(b, Lanes::e8m0_to_float(Lanes::load_bytes(in.odd, in.gap)));
     B::split_nibbles(in, word_at<quant::BlockMXFP4>(offsetof(quant::BlockMXFP4, qs)),
                      [&](auto j, auto w)
                          SLUICE_INLINE { out.word(8 * b + j, Lanes::look_up(kTable, w)); });
@@ -334,7 +336,7 @@ struct Unpack<Lanes, quant::BlockQ3_K> {
       out.word(8 * b + j, B::template with_bits<b - 2>(w, high[j / 4][j % 4], 0x04040404u));
     });
     scales(in, out);
-    out.d(Lanes::load_halves(in.odd));
+    out.d(Lanes::load_halves(in.odd, in.gap));
   }
 
  private:
@@ -365,7 +367,7 @@ struct Unpack<Lanes, quant::BlockQ6_K> {
     const auto scales = B::words(in, 192);
     unroll<16>([&](auto g)
                    SLUICE_INLINE { out.scale(g, B::template signed_byte<g % 4>(scales[g / 4])); });
-    out.d(Lanes::load_halves(in.odd));
+    out.d(Lanes::load_halves(in.odd, in.gap));
   }
 
  private:
