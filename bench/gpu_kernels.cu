@@ -273,7 +273,8 @@ class Model {
     experts_ = device<int32_t>(rows * kUsed);
     weights_ = device<float>(rows * kUsed);
     scores_ = device<float>(rows * (kExperts + 1));
-    n_done_ = device<unsigned>(rows * kHeads + 1);
+    met_ = device<unsigned long long>(rows * kHeads);
+    n_done_ = device<unsigned>(1);
     lists_ = {device<int32_t>(kLayers), device<ExpertGroup>(kLayers * (rows * kUsed + 1))};
     partials_ = device<float>(static_cast<size_t>(attend_partials(n_rows, kHeads, kHeadDim)));
     logits_ = device<float>(rows * kVocab);
@@ -364,7 +365,7 @@ class Model {
     p.v = p.k + kv_bytes_;
     p.out_int8 = att_;
     p.partials = partials_;
-    p.n_done = n_done_;
+    p.met = met_;
     return p;
   }
 
@@ -388,7 +389,7 @@ class Model {
     p.weights = weights_;
     p.list = list(l);
     p.scores = scores_;
-    p.n_done = n_done_ + n_rows_ * kHeads;
+    p.n_done = n_done_;
     return p;
   }
 
@@ -404,6 +405,7 @@ class Model {
         *logits_ = nullptr;
   Int8Rows a_, att_, h_;
   ExpertList lists_;  // of all layers
+  unsigned long long* met_ = nullptr;
   unsigned* n_done_ = nullptr;
 };
 

@@ -164,7 +164,7 @@ constexpr OpsArrays ops_arrays(const OpsSize& s) {
   out.pairs = array(n_rows * s.n_used + s.n_experts + 1, 4);
   out.tiles = array(n_rows * s.n_used / 16 + s.n_experts + 2, 16);
   // And what a layer foresees of a later one: its input, scores and list.
-  out.once = 64 * kKiB + int8_rows(n_narrow, s.d_model) + 96 * kKiB;
+  out.once = 80 * kKiB + int8_rows(n_narrow, s.d_model) + 96 * kKiB;
   return out;
 }
 constexpr uint64_t ops_scratch_bytes(const OpsSize& s) { return ops_arrays(s).sum(); }

@@ -41,7 +41,8 @@ size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 class Check {
  public:
-  Check(const Case& c, const Launch& how) : c_(c) {
+  Check(const Case& c, const Launch& how, int most_polls = Attend{}.most_polls)
+      : c_(c), most_polls_(most_polls) {
     for (const Row& row : c.rows) {
       n_sequences_ = std::max(n_sequences_, row.sequence + 1);
       n_pages_each_ = std::max(n_pages_each_, row.position / kPageTokens + 1);
@@ -237,7 +238,8 @@ class Check {
         partials(at(attend_partials(n_rows, c_.n_heads, c_.head_dim)));
     const Device<int32_t> device_positions(positions), device_sequences(sequences), table(table_);
     const Device<uint16_t> k(k_), v(v_);
-    const Device<unsigned> n_done(std::vector<unsigned>(at(n_rows * c_.n_heads), 0));
+    const Device<unsigned long long> met(
+        std::vector<unsigned long long>(at(n_rows * c_.n_heads), 0));
     int8_ = std::make_unique<DeviceInt8>(n_rows, c_.n_heads * c_.head_dim);
     Attend p;
     p.qkv = qkv.data();
@@ -266,14 +268,17 @@ class Check {
     p.out = out.data();
     p.out_int8 = int8_->rows();
     p.partials = partials.data();
-    p.n_done = n_done.data();
+    p.met = met.data();
+    p.most_polls = most_polls_;
     for (int i = 0; i < 2; ++i) attend(p, how);  // counters go on from where they are
+    for (const auto word : met.get()) EXPECT_EQ(word << 26, 0) << "a round that is not over";
     out_ = out.get();
     k_ = k.get();
     v_ = v.get();
   }
 
   Case c_;
+  int most_polls_;
   int n_sequences_ = 0, n_pages_each_ = 0;
   std::vector<int32_t> table_;
   std::vector<uint16_t> k_, v_;
@@ -341,7 +346,7 @@ TEST_F(AttendTest, ARowsBytesDoNotDependOnTheRowsBeside) {
   expect_same_bits(std::span(all).subspan(n, n), std::span(one).subspan(n, n), "row of 600");
 }
 
-// The blocks of a row together, or the last of them.
+// The blocks of a row together, the last of them, or whoever of them does not wait long enough.
 TEST_F(AttendTest, TheSameBitsWhoeverAddsTheSplits) {
   Launch by_last = how;
   by_last.n_sms = 0;
@@ -353,6 +358,11 @@ TEST_F(AttendTest, TheSameBitsWhoeverAddsTheSplits) {
       const Check together(c, how), one(c, by_last);
       expect_same_bits(one.out(), together.out(), c.text());
       together.quantised();
+      for (const int most_polls : {0, 1, 3}) {
+        const Check left(c, how, most_polls);
+        expect_same_bits(one.out(), left.out(), cat(c.text(), ", ", most_polls, " polls"));
+        left.quantised();
+      }
     }
   }
 }

@@ -208,6 +208,20 @@ TEST_F(ExpertsTest, RealShapesToTheBit) {
   check({Type::q8_0, Type::q8_0, 16, 4, 6, 512, 1536, 0}, -1, how);
 }
 
+// Steps that do not fit into the shared memory of sm_75, or of sm_86, 89 and 120, as they do here.
+TEST_F(ExpertsTest, BlocksWithLittleSharedMemoryToTheBit) {
+  Launch small = how;
+  small.overlaps = false;
+  for (const bool is_turing : {true, false}) {
+    small.shared_bytes = is_turing ? 64 << 10 : 99 << 10;
+    small.shared_per_sm = is_turing ? 64 << 10 : 100 << 10;
+    check({Type::q4_k, Type::q6_k, 16, 8, 20, 2048, 768, 0}, -1, small);
+    check({Type::q8_0, Type::q8_0, 8, 4, 9, 2880, 1056, 512}, 2, small);
+    check({Type::q6_k, Type::q8_0, 2, 3, 5, 4096, 1280, 0}, -1, small);
+    check({Type::mxfp4, Type::mxfp4, 16, 4, 6, 2880, 2880, 0}, -1, small);
+  }
+}
+
 TEST_F(ExpertsTest, RowsOfAnotherPlaceAreAdded) {
   check({Type::q4_k, Type::q4_k, 1, 3, 5, 512, 256, 0}, 1, how);
   check({Type::q4_k, Type::q6_k, 7, 3, 5, 512, 256, 256}, 2, how);

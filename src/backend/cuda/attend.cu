@@ -5,12 +5,12 @@
 // Mapping  a block is (split, a kv head and up to eight of its query heads, row). A warp takes
 //          sixteen positions of a tile for all heads by tensor cores (attend_pass.h), with a
 //          softmax of its own; the warps are merged at the end, and the splits are added in their
-//          order: where all blocks are on the card at once they wait for each other and share
-//          that, else the block that ends last does it. A row's order of sums depends on its length
-//          alone. Keys and values of earlier steps are copied to shared memory before the wait for
-//          the kernel before, two tiles ahead; a warp copies what it will read, so there is no
-//          barrier. Those of this step's own rows are not read from the cache: whoever needs them
-//          makes them again from qkv, rounded as they are stored.
+//          order: where all blocks have room on the card at once they wait for each other and
+//          share that (meeting.cuh), else the block that ends last does it. A row's order of sums
+//          depends on its length alone. Keys and values of earlier steps are copied to shared
+//          memory before the wait for the kernel before, two tiles ahead; a warp copies what it
+//          will read, so there is no barrier. Those of this step's own rows are not read from the
+//          cache: whoever needs them makes them again from qkv, rounded as they are stored.
 // Limits   head_dim % 32 == 0, <= 256; pages of 16 positions and more; a sequence's rows of a step
 //          have consecutive positions. A split has 128 positions at least, and their number
 //          depends on the row's length alone.
@@ -66,9 +66,9 @@ struct AttendArgs {
   int n_stages;
   int per_kv;   // query heads of a kv head
   int n_parts;  // blocks of a kv head
-  bool shares;  // all blocks are on the card at once, and add splits together
+  bool shares;  // there is room for all blocks at once: they add splits together
 };
-static_assert(kMaxSplits <= static_cast<int>(Meeting::kRound));
+static_assert(kMaxSplits <= kMostMeeting);
 
 template <int dims, bool bf16, int warps>
 struct SharedData {
@@ -76,7 +76,7 @@ struct SharedData {
   float turned[warps][dims];           // a warp's head, before it is rounded
   uint4 fresh[kNewMost][2][dims / 8];  // keys and values of this step, as they are stored
   float peak[warps][kHeadsAtOnce], sum[warps][kHeadsAtOnce];
-  bool is_last;
+  uint32_t shares;  // splits whose share of adding is the block's, a bit each
   // Stages of tiles; behind the last tile, the warps' sums of values.
   union Tile {
     KeysAndValues<dims> of[warps];
@@ -369,32 +369,32 @@ __global__ void __launch_bounds__(warps* kWarp, 1)
   // The barriers hand the block's writes to one thread's fence, and what it saw to the others.
   __syncthreads();
   if (threadIdx.x == 0) {
-    const Meeting meeting(p.n_done + row * p.n_heads + first_head, split.index, n_splits);
-    if (a.shares) meeting.await();
-    s.is_last = meeting.is_last();
+    s.shares = meet_blocks(p.met + row * p.n_heads + first_head, split.index, n_splits,
+                           a.shares ? p.most_polls : -1);
   }
   __syncthreads();
+  uint32_t shares = s.shares;
+  if (!a.shares) {
+    if (shares == 0) return;
+#pragma unroll 1
+    for (int h = warp; h < n_heads; h += warps) add_splits(p, row, first_head + h, n_splits, lane);
+    return;
+  }
   // Few splits leave each block several heads, many of them not one.
-  if (a.shares && n_splits > kFewSplits) {
-    const int per_head = p.head_dim / kBlockColumns;
+  const int per_head = n_splits > kFewSplits ? p.head_dim / kBlockColumns : 1;
 #pragma unroll 1
-    for (int i = split.index + n_splits * warp; i < n_heads * per_head; i += n_splits * warps) {
-      const int h = i / per_head;
-      add_block_of_splits(p, row, first_head + h, (i - h * per_head) * kBlockColumns, n_splits,
-                          lane);
+  for (; shares != 0; shares &= shares - 1) {
+    const int own = first_bit(shares);
+#pragma unroll 1
+    for (int i = own + n_splits * warp; i < n_heads * per_head; i += n_splits * warps) {
+      const int h = i / per_head, head = first_head + h;
+      if (n_splits > kFewSplits) {
+        add_block_of_splits(p, row, head, (i - h * per_head) * kBlockColumns, n_splits, lane);
+      } else {
+        add_few_splits(p, row, head, n_splits, lane);
+      }
     }
-    return;
   }
-  if (a.shares) {
-#pragma unroll 1
-    for (int h = split.index + n_splits * warp; h < n_heads; h += n_splits * warps) {
-      add_few_splits(p, row, first_head + h, n_splits, lane);
-    }
-    return;
-  }
-  if (!s.is_last) return;
-#pragma unroll 1
-  for (int h = warp; h < n_heads; h += warps) add_splits(p, row, first_head + h, n_splits, lane);
 }
 
 // Whether there is shared memory for it.

@@ -51,8 +51,11 @@ struct Attend {
   float* out = nullptr;  // [n_rows, n_heads head_dim]; null: int8 alone
   Int8Rows out_int8;     // the same, quantised; empty: f32 alone
 
-  float* partials = nullptr;   // scratch: attend_partials() floats
-  unsigned* n_done = nullptr;  // scratch: [n_rows * n_heads], 0 before the first launch
+  float* partials = nullptr;          // scratch: attend_partials() floats
+  unsigned long long* met = nullptr;  // scratch: [n_rows * n_heads], 0 before the first launch
+  // How often a block that shares the adding of splits looks whether all others have come: about a
+  // millisecond. Then the last of them does its share.
+  int most_polls = 2048;
 
   constexpr int q_stride() const { return is_gated ? 2 * head_dim : head_dim; }
   constexpr int qkv_cols() const { return n_heads * q_stride() + 2 * n_kv_heads * head_dim; }

@@ -212,7 +212,7 @@ void CudaOps::attend(RowsView qkv, const AttentionView& attention, const StepVie
     p.out_int8 = int8_rows(Use::attended, out.n_rows, out.n_cols);
     p.partials =
         scratch_.get<float>(Use::partials, attend_partials(p.n_rows, p.n_heads, p.head_dim));
-    p.n_done = scratch_.get<Zeros>(Use::zeros, 1)->n_attended;
+    p.met = scratch_.get<Zeros>(Use::zeros, 1)->n_attended;
     cuda::attend(p, how_);
     attended_ = {out.data, p.out_int8};
   });

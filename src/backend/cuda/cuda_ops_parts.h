@@ -16,7 +16,7 @@ static_assert(kMaxRows == kGpuMostRows && kMaxUsed == kGpuMostUsed);
 
 // What stands in zeros: counters of attend and route, and a table without addresses.
 struct Zeros {
-  unsigned n_attended[kMaxRows * kMostHeads];
+  unsigned long long n_attended[kMaxRows * kMostHeads];
   unsigned n_routed;
   unsigned n_picked[kMaxRows];
   const uint8_t* table[kMostExperts];

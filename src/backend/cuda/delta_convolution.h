@@ -1,6 +1,7 @@
 // The convolution in front of a gated DeltaNet, by a warp that keeps its last inputs and its
 // weights in registers, in a kernel as in g++ (lanes.h). Not for more than four taps: those read
-// every input anew (delta_net_body.h). SPDX-License-Identifier: Apache-2.0
+// every input anew (delta_net_body.h).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/cuda/delta_net_body.h"

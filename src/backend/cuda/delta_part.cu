@@ -2,14 +2,12 @@
 //
 // Layout   as in delta_net.h.
 // Mapping  a cluster of four blocks is a value head of a sequence. Each makes q, k and its gates
-// for
-//          itself and takes its 32 columns of S through the rows; o goes to the block that finishes
-//          the row, into its shared memory. All that does not come from the kernel before is asked
-//          for before the wait: S, the convolution's weights and earlier inputs, norms.
+//          for itself and takes its 32 columns of S through the rows; o goes to the block that
+//          finishes the row, into its shared memory. All that does not come from the kernel before
+//          is asked for before the wait: S, the convolution's weights and earlier inputs, norms.
 // Limits   those of delta_net(); n_rows <= 16 and n_taps <= 4; clusters.
 // Cost     registers and shared memory leave room beside two blocks of project_row on an SM, so
-// that
-//          it begins there while these still work. See docs/decisions/0024.
+//          that it begins there while these still work. See docs/decisions/0024.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/delta_part.h"
 
@@ -155,17 +153,10 @@ __global__ void __launch_bounds__(kDeltaPartWarps* kWarp, 3)
 #endif
 }
 
-// A build for older cards alone, on a newer one, has the kernel without its content.
-bool has_kernel() {
-  cudaFuncAttributes found{};
-  CHECK_CUDA(cudaFuncGetAttributes(&found, delta_part_kernel));
-  return found.ptxVersion >= 90;
-}
-
 }  // namespace
 
 bool can_part_delta(const DeltaNetStep& p, const Launch& how) {
-  return how.clusters && p.n_rows <= kDeltaPartRows && p.n_taps <= kDeltaMostTaps && has_kernel();
+  return how.clusters && p.n_rows <= kDeltaPartRows && p.n_taps <= kDeltaMostTaps;
 }
 
 void part_delta_net(const DeltaNetStep& p, const Launch& how) {

@@ -6,7 +6,8 @@
 //          from L2 into fragments. Outputs of all slots meet in shared memory, and a thread for
 //          each (row, output) adds them by rank: no atomics, no second kernel.
 //          The list and the weights are read before the wait for gate_up: the router's writes are
-//          visible, since gate_up lets this kernel begin only behind its own wait.
+//          visible, since gate_up lets this kernel begin only behind its own wait. Where a block
+//          has little shared memory, units are shorter.
 // Limits   d_model % 8 == 0, d_ff % 32 (super-blocks: 256), 2 to 16 rows (the launcher checks).
 // Cost     see bench/gpu_kernels and docs/decisions/0015.
 // SPDX-License-Identifier: Apache-2.0
@@ -48,7 +49,7 @@ __host__ __device__ inline SharedPlan shared_plan(const DownArgs& a) {
 }
 
 // The units of a warp's groups, one after the other.
-template <Type type>
+template <Type type, int unit_chunks>
 class UnitWalk {
  public:
   __device__ __forceinline__ UnitWalk(const DownArgs& a, const ExpertGroup* groups, int n_groups)
@@ -62,11 +63,11 @@ class UnitWalk {
   // n is 0 where another place computes the expert.
   __device__ __forceinline__ Unit unit() const {
     return {stripe_ + chunk_offset<type>(first_), first_,
-            min(kUnitChunks, shape_.n_chunks - first_)};
+            min(unit_chunks, shape_.n_chunks - first_)};
   }
   // True where a group ends.
   __device__ __forceinline__ bool advance() {
-    first_ += kUnitChunks;
+    first_ += unit_chunks;
     if (first_ < shape_.n_chunks) return false;
     group_ += kWarps;
     find();
@@ -103,11 +104,6 @@ struct Awaited {
   }
 };
 
-__device__ __forceinline__ InputRow hidden_row(const Int8Rows& h, int slot) {
-  const int64_t at = static_cast<int64_t>(slot) * h.n_chunks;
-  return {h.q + kChunk * at, h.d + 8 * at, h.y + 8 * at};
-}
-
 // x + the sum over ranks of a row's output, and the shared expert's. weights: [n_rows, n_used],
 // then [n_rows] of the shared expert; outs in the same order.
 __device__ __forceinline__ void combine(const DownArgs& a, const float* weights, const float* outs,
@@ -121,7 +117,7 @@ __device__ __forceinline__ void combine(const DownArgs& a, const float* weights,
   a.p.x[static_cast<int64_t>(r) * a.p.shape.d_model + 8 * blockIdx.x + column] = __fadd_rn(x, v);
 }
 
-template <Type type>
+template <Type type, bool is_roomy>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     down_kernel(const __grid_constant__ DownArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
@@ -138,7 +134,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   load_groups(a.p.list.groups, a.most_groups, groups);
   if (threadIdx.x == 0) times = {};
   __syncthreads();
-  UnitWalk<type> asked(a, groups, n_groups), walk(a, groups, n_groups);
+  using Walk = UnitWalk<type, kChunksOfUnit<is_roomy>>;
+  Walk asked(a, groups, n_groups), walk(a, groups, n_groups);
   const auto request = [&] {
     const Unit unit = asked.unit();
     ring.request(unit.data, unit.n ? unit_bytes<type>(asked.shape(), unit.first, unit.n) : 0);
@@ -178,7 +175,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
       }
     } else {
       add_pairs<type, PastL1Load>(
-          unit, walk.shape(), n_pairs, acc, [&](int k) { return hidden_row(a.p.h, group.slot[k]); },
+          unit, walk.shape(), n_pairs, acc, [&](int k) { return input_row(a.p.h, group.slot[k]); },
           Awaited{ring});
     }
     __syncwarp();
@@ -194,9 +191,10 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   if (blockIdx.x == 0 && threadIdx.x == 0) write_times(a.p.host, times);
 }
 
-template <Type type>
-void run(const Down& p, const Launch& how) {
-  DownArgs args{down_sizes<type>(p, kWarps, 2), p.n_rows * (p.shape.n_used + 1),
+// False where a block has not the shared memory for it.
+template <Type type, bool is_roomy>
+bool run(const Down& p, const Launch& how) {
+  DownArgs args{down_sizes<type, is_roomy>(p, kWarps, 2), p.n_rows * (p.shape.n_used + 1),
                 most_groups(p.shape, p.n_rows)};
   // Two blocks an SM, and not more: a dependent launch packs them where the kernel before ends
   // first.
@@ -204,9 +202,10 @@ void run(const Down& p, const Launch& how) {
     --args.ring.n_slots;
   }
   const int n_bytes = std::max(shared_plan(args).n_bytes, how.shared_per_sm / 3);
-  CHECK(n_bytes <= how.shared_bytes);
+  if (n_bytes > how.shared_bytes) return false;
   const dim3 grid(static_cast<unsigned>(p.shape.d_model / 8));
-  launch(down_kernel<type>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
+  launch(down_kernel<type, is_roomy>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
+  return true;
 }
 
 }  // namespace
@@ -217,7 +216,9 @@ void down(const Down& p, const Launch& how) {
   CHECK(p.h.n_chunks == row_shape(std::max(p.shape.d_ff, p.shape.shared_d_ff)).n_chunks);
   if (p.n_rows == 1) return down_row(p, how);
   if (down_pairs(p, how)) return;
-  with_stripe_type(p.shape.down_type, [&]<Type type>() { run<type>(p, how); });
+  with_stripe_type(p.shape.down_type, [&]<Type type>() {
+    CHECK((run<type, true>(p, how) || run<type, false>(p, how)));
+  });
 }
 
 }  // namespace sluice::backend::cuda

@@ -6,8 +6,10 @@
 //          expert, then the next one that no other warp of the block has taken, and reads its
 //          hidden rows straight from L2 into fragments. Chunk sums meet in shared memory, and a
 //          thread for each (row, output) adds them in order, and experts by rank.
-// Limits   d_model % 16 == 0, at most four chunks of d_ff (down_pairs says so); otherwise as
-// down.cu. Cost     see bench/gpu_kernels. SPDX-License-Identifier: Apache-2.0
+// Limits   d_model % 16 == 0, at most four chunks of d_ff (down_pairs says so); otherwise those of
+//          down.cu.
+// Cost     see bench/gpu_kernels and docs/decisions/0015.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include "backend/cuda/down_pairs.h"
@@ -81,11 +83,6 @@ class Stripes {
   const ExpertGroup* groups_;
   int n_groups_;
 };
-
-__device__ __forceinline__ InputRow hidden_row(const Int8Rows& h, int slot) {
-  const int64_t at = static_cast<int64_t>(slot) * h.n_chunks;
-  return {h.q + kChunk * at, h.d + 8 * at, h.y + 8 * at};
-}
 
 // x + the sum over ranks of a row's output, and the shared expert's. sums: of this column;
 // weights: [n_rows, n_used], then [n_rows] of the shared expert.
@@ -192,7 +189,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #pragma unroll 1
       for (int k = 0; k == 0 || k < n_pairs; k += kInputsAtOnce) {
         const int n = min(kInputsAtOnce, n_pairs - k);
-        const auto row = [&](int i) { return hidden_row(a.p.h, group.slot[k + i]); };
+        const auto row = [&](int i) { return input_row(a.p.h, group.slot[k + i]); };
         const auto take = [&](int stripe, int chunk, int input, int, float sum) {
           sums[group.slot[k + input] * a.slot_stride() + chunk * kChunkStride + 8 * stripe +
                lane / 4] = sum;

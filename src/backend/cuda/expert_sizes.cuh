@@ -16,6 +16,10 @@ inline int most_groups(const ExpertShape& shape, int n_rows) {
   return n_rows * shape.n_used + (shape.shared_d_ff > 0 ? 1 : 0);
 }
 
+// Chunks of a unit: fewer where blocks have little shared memory.
+template <bool is_roomy>
+constexpr int kChunksOfUnit = is_roomy ? kUnitChunks : 2;
+
 struct GateUpSizes {
   GateUp p;
   RowShape shape;
@@ -98,17 +102,18 @@ struct DownSizes {
 };
 
 // n_warps of a block take a group each; most_stages: units that a warp asks for ahead.
-template <Type type>
+template <Type type, bool is_roomy = true>
 DownSizes down_sizes(const Down& p, int n_warps, int most_stages) {
+  constexpr int kChunks = kChunksOfUnit<is_roomy>;
   DownSizes s{};
   s.p = p;
   s.shape = row_shape(p.shape.d_ff);
   s.shared_shape = row_shape(std::max(p.shape.shared_d_ff, 32));
   s.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.d_ff));
   s.shared_stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, p.shape.shared_d_ff));
-  const int most = std::min(kUnitChunks, std::max(s.shape.n_chunks, s.shared_shape.n_chunks));
+  const int most = std::min(kChunks, std::max(s.shape.n_chunks, s.shared_shape.n_chunks));
   const int per_warp = (most_groups(p.shape, p.n_rows) + n_warps - 1) / n_warps;
-  s.ring.n_slots = std::min(per_warp * s.shape.n_units(), most_stages);
+  s.ring.n_slots = std::min(per_warp * ((s.shape.n_chunks + kChunks - 1) / kChunks), most_stages);
   s.ring.slot_size = slot_bytes(static_cast<int>(most * Stripe<type>::chunk_bytes(8)));
   return s;
 }

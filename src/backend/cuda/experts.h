@@ -47,8 +47,8 @@ struct ExpertShape {
 enum class RouterScore { softmax, sigmoid };
 
 // gate_up ranks the experts by itself, so that no block of the router has to wait for all others
-// (docs/decisions/0011), and writes the list, experts and weights. At most 256 experts. `forced` and
-// `missing` are for a single row.
+// (docs/decisions/0011), and writes the list, experts and weights. At most 256 experts. `forced`
+// and `missing` are for a single row.
 struct Ranking {
   const float* scores = nullptr;  // [n_rows, n_experts + 1]; null: the list says who was chosen
   int n_experts = 0;

@@ -13,11 +13,10 @@
 #include <algorithm>
 
 #include "backend/cuda/async_copy.cuh"
-#include "backend/cuda/expert_sizes.cuh"
+#include "backend/cuda/gate_up_items.cuh"
 #include "backend/cuda/gate_up_pairs.h"
 #include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
-#include "backend/cuda/rank_rows.cuh"
 #include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/stripe_two.h"
@@ -44,22 +43,15 @@ struct PairsArgs : GateUpSizes {
   __host__ __device__ constexpr int pair_stride() const { return 2 * stripe_stride() + 8; }
 };
 
-// The choice of experts is over before there are sums.
 struct PairsPlan {
   int rows_at, sums_at, ranked_at, groups_at, barriers_at, n_bytes;
 };
-__host__ __device__ constexpr int max_of(int a, size_t b) {
-  return a > static_cast<int>(b) ? a : static_cast<int>(b);
-}
 __host__ __device__ inline PairsPlan shared_plan(const PairsArgs& a) {
   PairsPlan s;
   s.rows_at = a.ring.slots_bytes(kWarps);
   s.sums_at = s.rows_at + a.p.n_rows * staged_row_bytes(a.shape.n_chunks);
-  const int sums_bytes = a.pairs_at_once * a.pair_stride() * 4;
-  const bool ranks = a.p.ranking.scores != nullptr;
-  s.ranked_at = s.sums_at + (ranks ? max_of(sums_bytes, sizeof(RankedChoice)) : sums_bytes);
-  s.groups_at = s.ranked_at + (ranks ? static_cast<int>(sizeof(RankedRows)) : 0);
-  s.barriers_at = s.groups_at + a.most_groups * static_cast<int>(sizeof(ExpertGroup));
+  const ListPlan list(a.p, s.sums_at, a.pairs_at_once * a.pair_stride() * 4, a.most_groups);
+  s.ranked_at = list.ranked_at, s.groups_at = list.groups_at, s.barriers_at = list.end;
   s.n_bytes = s.barriers_at + a.ring.barriers_bytes(kWarps);
   return s;
 }
@@ -69,46 +61,30 @@ template <Type type>
 class UnitWalk {
  public:
   __device__ __forceinline__ UnitWalk(const PairsArgs& a, const ExpertGroup* groups, int n_groups)
-      : a_(a),
-        groups_(groups),
-        n_routed_(n_groups - (a.p.shape.shared_d_ff > 0 ? 1 : 0)),
-        per_group_(a.p.shape.d_ff / 32),
-        n_items_(n_routed_ * per_group_ + a.p.shape.shared_d_ff / 32),
-        item_(static_cast<int>(blockIdx.x)),
-        group_step_(static_cast<int>(gridDim.x) / per_group_),
-        block_step_(static_cast<int>(gridDim.x) % per_group_),
-        group_(min(item_ / per_group_, n_routed_)),
-        block_(item_ - group_ * per_group_),
-        unit_(warp_index() / kStripes) {}
+      : a_(a), groups_(groups), items_(a.p.shape, n_groups), unit_(warp_index() / kStripes) {}
 
-  __device__ __forceinline__ bool is_done() const { return item_ >= n_items_; }
-  __device__ __forceinline__ const ExpertGroup& group() const { return groups_[group_]; }
-  __device__ __forceinline__ int block() const { return block_; }
+  __device__ __forceinline__ bool is_done() const { return items_.is_done(); }
+  __device__ __forceinline__ const ExpertGroup& group() const { return groups_[items_.group()]; }
+  __device__ __forceinline__ int block() const { return items_.block(); }
   // data is null where another place computes the expert.
   __device__ __forceinline__ TwoUnits units() const {
     const int first = kUnitChunks * unit_, n = min(kUnitChunks, a_.shape.n_chunks - first);
     const uint8_t* const gate = group().gate;
     if (gate == nullptr) return {{nullptr, nullptr}, first, n};
-    const int64_t at =
-        (kStripes * block_ + warp_index() % kStripes) * a_.stripe_bytes + chunk_offset<type>(first);
+    const int64_t at = (kStripes * block() + warp_index() % kStripes) * a_.stripe_bytes +
+                       chunk_offset<type>(first);
     return {{gate + at, group().up + at}, first, n};
   }
   // Whether the warp has this unit of the item, or any.
   __device__ __forceinline__ bool has_unit() const { return unit_ < a_.shape.n_units(); }
   __device__ __forceinline__ void next_unit() { unit_ += kTurns; }
-  __device__ __forceinline__ void next_item() {
-    unit_ = warp_index() / kStripes, item_ += static_cast<int>(gridDim.x);
-    group_ += group_step_, block_ += block_step_;
-    if (block_ >= per_group_) block_ -= per_group_, ++group_;
-    if (group_ > n_routed_) block_ += (group_ - n_routed_) * per_group_, group_ = n_routed_;
-  }
+  __device__ __forceinline__ void next_item() { unit_ = warp_index() / kStripes, items_.next(); }
 
  private:
   const PairsArgs& a_;
   const ExpertGroup* groups_;
-  int n_routed_, per_group_, n_items_, item_;
-  int group_step_, block_step_;  // from an item to the block's next
-  int group_, block_, unit_;
+  GateUpItems items_;
+  int unit_;
 };
 
 struct AreThere {
@@ -141,28 +117,10 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type>))
   uint8_t* const rows = shared + plan.rows_at;
   WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
 
-  // The last block has not more items than others; it writes the list where nobody else did.
-  const bool ranks = a.p.ranking.scores != nullptr;
-  const bool writes_list = ranks && blockIdx.x == gridDim.x - 1;
-  RowsRanking ranking(a.p, *reinterpret_cast<RankedChoice*>(shared + plan.sums_at),
-                      *reinterpret_cast<RankedRows*>(shared + plan.ranked_at));
-  if (ranks) ranking.begin();
-  wait_for_previous_kernel();
-  if (!writes_list) let_next_kernel_begin();
+  GateUpList list(a.p, shared + plan.sums_at, shared + plan.ranked_at);
+  list.wait();
   copy_rows(a.p.a, a.p.n_rows, a.shape.n_chunks, rows, warp, kWarps, copy_16);
-  int n_groups = 0;
-  if (ranks) {
-    n_groups = ranking.choose(groups);
-  } else {
-    n_groups = __ldcg(a.p.list.n_groups);
-    load_groups(a.p.list.groups, a.most_groups, groups);
-  }
-  __syncthreads();
-  if (writes_list) {
-    ranking.write_list(a.p.list, groups, n_groups);
-    __syncthreads();
-    let_next_kernel_begin();
-  }
+  const int n_groups = list.read(a.most_groups, groups);
   UnitWalk<type> asked(a, groups, n_groups), walk(a, groups, n_groups);
   const auto request = [&] {
     const TwoUnits units = asked.units();
@@ -235,7 +193,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kBlocksPerSm<type>))
       turn += end - base;
     }
   }
-  if (writes_list) ranking.write_weights();
+  list.write_weights();
 }
 
 template <Type type>
@@ -248,40 +206,37 @@ PairsArgs pairs_args(const GateUp& p) {
   return args;
 }
 
-// As many blocks on an SM as there is room for, two at most.
+// As many blocks on an SM as there is room for, two at most. False where there is none for one.
 template <Type type>
-void run(const GateUp& p, const Launch& how) {
+bool run(const GateUp& p, const Launch& how) {
   PairsArgs args = pairs_args<type>(p);
   const auto fits = [&](int n_blocks, int n_slots) {
     args.ring.n_slots = n_slots;
     return shared_plan(args).n_bytes <=
            std::min(how.shared_bytes, how.shared_per_sm / n_blocks - 1024);
   };
+  if (!fits(1, 1)) return false;
   const int per_sm = kBlocksPerSm<type> == 2 && fits(2, 1) ? 2 : 1;
   int n_slots = kMostSlots;
   while (n_slots > 1 && !fits(per_sm, n_slots)) --n_slots;
-  CHECK(fits(per_sm, n_slots));
+  args.ring.n_slots = n_slots;
   // Not more of them on an SM, wherever the kernel before ends first.
   const int n_bytes = std::max(shared_plan(args).n_bytes, how.shared_per_sm / (per_sm + 1));
   const int n_items = args.most_groups * std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32;
   const dim3 grid(static_cast<unsigned>(std::min(n_items, per_sm * how.n_sms)));
   launch(gate_up_pairs_kernel<type>, grid, kThreads, static_cast<size_t>(n_bytes), how, args);
+  return true;
 }
 
 template <Type type>
-constexpr bool is_taken = takes_two<type>&& type != Type::q8_0;
+constexpr bool is_taken = type != Type::q8_0&& takes_two<type>;
 
 }  // namespace
 
 bool gate_up_pairs(const GateUp& p, const Launch& how) {
   bool is_done = false;
   with_stripe_type(p.shape.gate_up_type, [&]<Type type>() {
-    if constexpr (is_taken<type>) {
-      PairsArgs args = pairs_args<type>(p);
-      args.ring.n_slots = 1;
-      is_done = shared_plan(args).n_bytes <= how.shared_bytes;
-      if (is_done) run<type>(p, how);
-    }
+    if constexpr (is_taken<type>) is_done = run<type>(p, how);
   });
   return is_done;
 }

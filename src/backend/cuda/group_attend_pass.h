@@ -70,8 +70,7 @@ SLUICE_LANE_FN void quantize_block(const PerLane<EightColumns>& values,
 // Of the two queries of a lane, g and g + 8 (r is 0 or 1). A tile goes through score(), soften(),
 // settle() and add_values(), in this order; score() of the next may stand before add_values() of
 // this one, and soften() of the next behind it.
-template <int dims, bool bf16, int keys, int weight_parts = 2, bool shared_queries = false,
-          bool early = false>
+template <int dims, bool bf16, int keys>
 class GroupPass {
  public:
   using Tile = GroupTile<dims, keys>;
@@ -82,7 +81,7 @@ class GroupPass {
     EACH_LANE(lane) {
       SLUICE_UNROLL for (int r = 0; r < 2; ++r) {
         scale_[r][lane] = scales[r][lane], peak_[r][lane] = kNoPeak, sum_[r][lane] = 0.0f;
-        SLUICE_UNROLL for (int part = 0; part < (shared_queries ? 0 : kQueryParts); ++part) {
+        SLUICE_UNROLL for (int part = 0; part < kQueryParts; ++part) {
           SLUICE_UNROLL for (int s = 0; s < dims / 16; ++s) {
             const uint16_t* const at = queries[r][lane] + part * dims + 16 * s + lane % 4 * 2;
             uint32_t(&a)[4] = queries_[part][s][lane].a;
@@ -96,22 +95,13 @@ class GroupPass {
   }
 
   // Starts the products of queries and keys: a batch.
-  SLUICE_LANE_FN void score(const Tile& tile, [[maybe_unused]] const GroupTile<dims, 64>* queries = nullptr) {
+  SLUICE_LANE_FN void score(const Tile& tile) {
     const GroupColumns columns = tile.columns();
     begin_products();
     SLUICE_UNROLL for (int s = 0; s < dims / 16; ++s) {
       const GroupColumns own = columns.behind(s / 4 * (keys * kLineBytes) + s % 4 * 32);
       SLUICE_UNROLL for (int part = 0; part < kQueryParts; ++part) {
-#if defined(__CUDACC__)
-        if constexpr (shared_queries) {
-          const GroupColumns rows =
-              queries[part].columns().behind(s / 4 * (64 * kLineBytes) + s % 4 * 32);
-          multiply_shared<bf16>(scores_, rows, own, s + part > 0);
-          continue;
-        }
-#endif
-        multiply_group<bf16, true>(scores_, queries_[part][shared_queries ? 0 : s], own,
-                                   s + part > 0);
+        multiply_group<bf16, true>(scores_, queries_[part][s], own, s + part > 0);
       }
     }
     end_batch();
@@ -125,9 +115,6 @@ class GroupPass {
     find_peaks();
     PerLane<float> sums[2][kChains] = {};
     SLUICE_UNROLL for (int n = 0; n < keys / 8; ++n) weigh(n, sums);
-    if constexpr (early) {
-      SLUICE_UNROLL for (int n = 0; n < keys / 8; ++n) split(n, next_);
-    }
     EACH_LANE(lane) {
       SLUICE_UNROLL for (int r = 0; r < 2; ++r) {
         const float sum = add_rn(add_rn(sums[r][0][lane], sums[r][1][lane]),
@@ -148,19 +135,7 @@ class GroupPass {
         }
       }
     }
-    if constexpr (early) {
-      EACH_LANE(lane) {
-        SLUICE_UNROLL for (int j = 0; j < keys / 16; ++j) {
-          SLUICE_UNROLL for (int part = 0; part < weight_parts; ++part) {
-            SLUICE_UNROLL for (int i = 0; i < 4; ++i) {
-              weights_[j][part][lane].a[i] = next_[j][part][lane].a[i] ^ kept(0);
-            }
-          }
-        }
-      }
-    } else {
-      SLUICE_UNROLL for (int n = 0; n < keys / 8; ++n) split(n, weights_);
-    }
+    SLUICE_UNROLL for (int n = 0; n < keys / 8; ++n) split(n);
   }
 
   // Starts the products of weights and values: a batch. Values that no query sees are numbers.
@@ -169,7 +144,7 @@ class GroupPass {
     begin_products();
     SLUICE_UNROLL for (int j = 0; j < keys / 16; ++j) {
       const GroupColumns own = columns.behind(16 * j * kLineBytes);
-      SLUICE_UNROLL for (int part = 0; part < weight_parts; ++part) {
+      SLUICE_UNROLL for (int part = 0; part < kWeightParts; ++part) {
         multiply_group<bf16, false>(values_, weights_[j][part], own, true);
       }
     }
@@ -200,7 +175,7 @@ class GroupPass {
   }
 
  private:
-  static constexpr int kChains = 4;
+  static constexpr int kChains = 4, kWeightParts = 2;
 
   SLUICE_LANE_FN void mask(int first, const PerLane<int> (&limits)[2]) {
     EACH_LANE(lane) {
@@ -248,10 +223,6 @@ class GroupPass {
         SLUICE_UNROLL for (int i = 0; i < 2; ++i) {
           w[i] = power_of_two(fma_rn(w[i], scale_[r][lane], bias));
         }
-        if constexpr (weight_parts == 1) {  // the sum is of what values are multiplied by
-          const uint32_t word = TwoParts<bf16>(w[0], w[1]).high;
-          w[0] = half_of<bf16>(word, 0), w[1] = half_of<bf16>(word, 1);
-        }
         SLUICE_UNROLL for (int i = 0; i < 2; ++i) {
           float& sum = sums[r][n % 2 * 2 + i][lane];
           sum = add_rn(sum, w[i]);
@@ -261,20 +232,20 @@ class GroupPass {
   }
 
   // Weights of eight positions in parts.
-  SLUICE_LANE_FN void split(int n, PerLane<RowHalves> (&to)[keys / 16][weight_parts]) const {
+  SLUICE_LANE_FN void split(int n) {
     EACH_LANE(lane) {
       SLUICE_UNROLL for (int r = 0; r < 2; ++r) {
         const float(&c)[4] = scores_[lane].c[n];
         const TwoParts<bf16> two(c[2 * r], c[2 * r + 1]);
-        to[n / 2][0][lane].a[n % 2 * 2 + r] = two.high;
-        if constexpr (weight_parts == 2) to[n / 2][1][lane].a[n % 2 * 2 + r] = two.low;
+        weights_[n / 2][0][lane].a[n % 2 * 2 + r] = two.high;
+        weights_[n / 2][1][lane].a[n % 2 * 2 + r] = two.low;
       }
     }
   }
 
-  PerLane<RowHalves> queries_[kQueryParts][shared_queries ? 1 : dims / 16];
+  PerLane<RowHalves> queries_[kQueryParts][dims / 16];
   PerLane<FloatSums<keys / 8>> scores_;
-  PerLane<RowHalves> weights_[keys / 16][weight_parts], next_[keys / 16][weight_parts];
+  PerLane<RowHalves> weights_[keys / 16][kWeightParts];
   PerLane<float> scale_[2], peak_[2], sum_[2], rescale_[2];  // sums of a lane's own positions
   PerLane<FloatSums<dims / 8>> values_;
 };

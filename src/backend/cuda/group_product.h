@@ -131,40 +131,6 @@ SLUICE_LANE_FN void multiply_group(PerLane<FloatSums<n>>& sums, const PerLane<Ro
 #endif
 }
 
-// The same with 64 rows in shared memory, which stand as columns do, a row to a line.
-template <bool bf16, int n>
-SLUICE_LANE_FN void multiply_shared(PerLane<FloatSums<n>>& sums, const GroupColumns& rows,
-                                    const GroupColumns& columns, bool adds) {
-  static_assert(n == 8 || n == 16);
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  float(&c)[n][4] = sums.value.c;
-  const uint64_t a = rows.words(), b = columns.words();
-#define SLUICE_SHARED_64(type)                                                         \
-  asm volatile(                                                                        \
-      "{.reg .pred p; setp.ne.b32 p, %34, 0;\n"                                        \
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" SLUICE_NAMES_32 \
-      "}, %32, %33, p, 1, 1, 0, 0;}"                                                   \
-      : SLUICE_SUM_16(0), SLUICE_SUM_16(4)                                             \
-      : "l"(a), "l"(b), "r"(adds ? 1 : 0))
-#define SLUICE_SHARED_128(type)                                                         \
-  asm volatile(                                                                         \
-      "{.reg .pred p; setp.ne.b32 p, %66, 0;\n"                                         \
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type " {" SLUICE_NAMES_64 \
-      "}, %64, %65, p, 1, 1, 0, 0;}"                                                    \
-      : SLUICE_SUM_16(0), SLUICE_SUM_16(4), SLUICE_SUM_16(8), SLUICE_SUM_16(12)         \
-      : "l"(a), "l"(b), "r"(adds ? 1 : 0))
-  if constexpr (n == 8 && bf16) {
-    SLUICE_SHARED_64("bf16");
-  } else if constexpr (n == 8) {
-    SLUICE_SHARED_64("f16");
-  } else if constexpr (bf16) {
-    SLUICE_SHARED_128("bf16");
-  } else {
-    SLUICE_SHARED_128("f16");
-  }
-#endif
-}
-
 #else
 
 class GroupColumns {

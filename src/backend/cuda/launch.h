@@ -8,8 +8,10 @@ namespace sluice::backend::cuda {
 
 struct Launch {
   cudaStream_t stream = nullptr;
-  bool overlaps = false;            // programmatic dependent launch: from sm_90 on
-  bool clusters = false;            // blocks that reach each other's shared memory: from sm_90 on
+  // From sm_90 on, where kernels are built for it: programmatic dependent launch, and blocks that
+  // reach each other's shared memory.
+  bool overlaps = false;
+  bool clusters = false;
   bool has_group_products = false;  // of group_product.h: sm_90 alone
   int n_sms = 0;
   int shared_bytes = 0;   // that a block may ask for

@@ -1,43 +1,43 @@
-// A place inside a kernel where some of its blocks wait for each other, or find out who comes last.
-// Where they wait, all of them must be on the card at once.
+// The word of a meeting (meeting.h) in a card's memory, and what one thread of a block does there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "backend/cuda/warp.cuh"
+#include "backend/cuda/meeting.h"
 
 namespace sluice::backend::cuda {
 
-// The counter gains kRound whenever n blocks have met, so nobody resets it: the first block adds
-// what the others do not.
-class Meeting {
+class MetInMemory {
  public:
-  static constexpr unsigned kRound = 64;  // a power of two, n at most
+  __device__ __forceinline__ explicit MetInMemory(unsigned long long* word) : word_(word) {}
 
-  // By one thread of the block, `index` of n, when the block's writes are done (a barrier is
-  // behind them). met: 0 before the first launch.
-  __device__ __forceinline__ Meeting(unsigned* met, int index, int n) : met_(met) {
-    __threadfence();
-    const unsigned own = index == 0 ? kRound - static_cast<unsigned>(n) + 1 : 1;
-    const unsigned before = atomicAdd(met_, own);
-    until_ = (before & -kRound) + kRound;
-    is_last_ = before + own == until_;
-    __threadfence();
+  __device__ __forceinline__ uint64_t add(uint64_t what) { return atomicAdd(word_, what); }
+  __device__ __forceinline__ uint64_t set_bits(uint32_t bits) {
+    return atomicOr(word_, static_cast<unsigned long long>(bits));
   }
-
-  __device__ __forceinline__ bool is_last() const { return is_last_; }
-
-  // Until all have come; what they wrote can be read behind a barrier.
-  __device__ __forceinline__ void await() const {
-    unsigned now = 0;
-    do {
-      asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(met_) : "memory");
-    } while (static_cast<int>(now - until_) < 0);
+  __device__ __forceinline__ uint64_t clear_bits(uint32_t bits) {
+    return atomicAnd(word_, ~static_cast<unsigned long long>(bits));
+  }
+  __device__ __forceinline__ uint64_t load() {
+    uint64_t now = 0;
+#if __CUDA_ARCH__ >= 700
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(word_) : "memory");
+#endif
+    return now;
   }
 
  private:
-  unsigned* met_;
-  unsigned until_;
-  bool is_last_;
+  unsigned long long* word_;
 };
+
+// By one thread, when the block's writes are done (a barrier is behind them). What the blocks that
+// came wrote can be read behind a barrier, where a share is the block's.
+__device__ __forceinline__ uint32_t meet_blocks(unsigned long long* word, int index, int n,
+                                                int n_polls) {
+  __threadfence();
+  MetInMemory met(word);
+  const uint32_t shares = meet(met, index, n, n_polls);
+  __threadfence();
+  return shares;
+}
 
 }  // namespace sluice::backend::cuda

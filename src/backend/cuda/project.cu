@@ -164,7 +164,8 @@ __device__ __forceinline__ void write_task(const ProjectArgs& a, int task, const
 
 // Some take more registers than half of an SM's.
 template <Type type, bool many>
-constexpr int kBlocksPerSm = type == Type::q2_k || (many && type == Type::mxfp4) ? 1 : 2;
+constexpr int kBlocksPerSm = type == Type::q2_k || type == (many ? Type::mxfp4 : Type::iq4_nl) ? 1
+                                                                                               : 2;
 
 // Warps that a block may have: the same registers for a thread, in one block instead of two.
 template <Type type, bool many>

@@ -51,6 +51,12 @@ SLUICE_LANE_FN Int8Place staged_place(uint8_t* row, int n_cols, int segment, int
           d, d + 8 * n_chunks, kSegment * segment + 4 * lane < n_cols};
 }
 
+// Row r as it stands in the device's memory.
+SLUICE_LANE_FN InputRow input_row(const Int8Rows& a, int r) {
+  const int64_t at = static_cast<int64_t>(r) * a.n_chunks;
+  return {a.q + kChunk * at, a.d + 8 * at, a.y + 8 * at};
+}
+
 // n_rows int8 rows into staged ones, by all warps: 16 bytes a lane, of a row's q, then of its d,
 // then of its y. copy(to, from) may go on beside the work (async_copy.cuh): with a wait for some at
 // a time, eight rows of 4,096 columns were six trips to L2, one after the other.

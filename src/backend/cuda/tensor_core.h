@@ -125,9 +125,9 @@ __device__ __forceinline__ void multiply(PerLane<Products<by == 32 ? 4 : 8>>& su
 // the first stripe stand in the upper half of the product, those of the second in the lower.
 template <int by, bool is_signed>
 __device__ __forceinline__ void add_pair(PerLane<PairProducts<by>>& sums, int b,
-                                              const PerLane<WeightBytes>& first,
-                                              const PerLane<WeightBytes>& second,
-                                              const PerLane<ColumnBytes>& in) {
+                                         const PerLane<WeightBytes>& first,
+                                         const PerLane<WeightBytes>& second,
+                                         const PerLane<ColumnBytes>& in) {
   if constexpr (by == 32) {
     const int at = b / 2 * 4 + b % 2;
     const uint32_t a[4] = {first.value.a[at], second.value.a[at], first.value.a[at + 2],
@@ -199,9 +199,7 @@ SLUICE_LANE_FN void multiply_pair(PerLane<PairProducts<by>>& sums, int b,
                                   const PerLane<WeightBytes>& first,
                                   const PerLane<WeightBytes>& second,
                                   const PerLane<ColumnBytes>& in) {
-  EACH_LANE(lane) {
-    SLUICE_UNROLL for (auto& c : sums[lane].c) c[0] = c[1] = c[2] = c[3] = 0;
-  }
+  EACH_LANE(lane) { SLUICE_UNROLL for (auto& c : sums[lane].c) c[0] = c[1] = c[2] = c[3] = 0; }
   add_pair<by, is_signed>(sums, b, first, second, in);
 }
 

@@ -19,6 +19,7 @@
 #include "backend/cuda/warp.cuh"
 #include "backend/cuda/wide_attend_pass.h"
 #include "backend/cuda/wide_heads.h"
+#include "backend/cuda/wide_pairs.cuh"
 #include "base/check.h"
 
 namespace sluice::backend::cuda {
@@ -39,15 +40,13 @@ struct WideAttendArgs {
 
 template <int dims>
 struct SharedTiles {
-  int32_t sequences[kPairs], positions[kPairs];  // of the block's rows
-  alignas(16) KvTile<dims> tiles[1];             // n_stages
+  PairRows<kPairs> rows;
+  alignas(16) KvTile<dims> tiles[1];  // n_stages
 
   static constexpr size_t bytes(int n_stages) {
     return sizeof(SharedTiles) + static_cast<size_t>(n_stages - 1) * sizeof(KvTile<dims>);
   }
 };
-
-constexpr int kPiece = 16;  // positions that stand side by side in a page, at least
 
 // Keys or values of one kv head of a sequence.
 struct KvSource {
@@ -108,44 +107,22 @@ class WideBlock {
   static constexpr int kKeys = KvTile<dims>::kKeys;
 
   __device__ __forceinline__ WideBlock(const WideAttendArgs& a, Shared& s)
-      : a_(a),
-        p_(a.p.of),
-        s_(s),
-        kv_head_(static_cast<int>(blockIdx.x)),
-        first_pair_((a.n_tiles - 1 - static_cast<int>(blockIdx.y)) * kPairs),
-        first_row_(first_pair_ / a.per_kv) {
-    const int n_live = p_.n_live ? min(__ldcg(p_.n_live), p_.n_rows) : p_.n_rows;
-    n_rows_ = min((first_pair_ + kPairs - 1) / a.per_kv + 1, n_live) - first_row_;
-    for (int i = static_cast<int>(threadIdx.x); i < n_rows_; i += kThreads) {
-      s.sequences[i] = __ldcg(p_.sequences + first_row_ + i);
-      s.positions[i] = __ldcg(p_.positions + first_row_ + i);
-    }
+      : a_(a), p_(a.p.of), s_(s), pairs_(p_, a.per_kv, a.n_tiles, s.rows) {
     if (p_.head_dim < dims) {  // columns that nobody copies
       for (int i = static_cast<int>(threadIdx.x);
            i < a.n_stages * static_cast<int>(sizeof(KvTile<dims>)) / 16; i += kThreads) {
         reinterpret_cast<uint4*>(s.tiles)[i] = {0, 0, 0, 0};
       }
     }
-    PerLane<const uint16_t*> queries[2];
-    PerLane<float> scales[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      // Pairs that there are not read another's query, and see nothing.
-      const Pair pair = pair_of(r);
-      const int row = max(min(pair.row, n_live - 1), 0);
-      const int64_t at = static_cast<int64_t>(row) * p_.n_heads + pair.head;
-      queries[r].value = a.p.queries + at * kQueryParts * dims;
-      scales[r].value = __ldcg(a.p.scales + at);
-    }
-    pass_.begin(queries, scales);
+    pairs_.template begin<dims>(a.p, pass_);
     __syncthreads();
   }
 
   // All rows, sequence by sequence.
   __device__ __forceinline__ void run() {
 #pragma unroll 1
-    for (int row = 0; row < n_rows_;) {
-      const int end = run_end(row);
+    for (int row = 0; row < pairs_.n_rows();) {
+      const int end = pairs_.run_end(row);
       add_rows(row, end);
       row = end;
     }
@@ -154,7 +131,7 @@ class WideBlock {
   // Zeros for rows that are not live.
   __device__ __forceinline__ void write() const {
     pass_.end([&](int r, int first, PerLane<SixteenColumns> out) {
-      const Pair pair = pair_of(r);
+      const auto pair = pairs_.pair_of(r);
       const int at = first + lane_index() % 4 * 16, column = pair.head * p_.head_dim + at;
       const bool exists = pair.row < p_.n_rows && at < p_.head_dim;
       if (p_.is_gated && exists) {
@@ -179,37 +156,16 @@ class WideBlock {
   }
 
  private:
-  struct Pair {
-    int row, head;
-  };
-  __device__ __forceinline__ Pair pair_of(int r) const {
-    const int pair = first_pair_ + kPassRows * warp_index() + lane_index() / 4 + 8 * r;
-    const int row = pair / a_.per_kv;
-    return {row, kv_head_ * a_.per_kv + pair - row * a_.per_kv};
-  }
-
-  // Behind the rows of the same sequence, which stand side by side.
-  __device__ __forceinline__ int run_end(int row) const {
-    const int sequence = s_.sequences[row];
-    if (s_.sequences[n_rows_ - 1] == sequence) return n_rows_;
-    int end = row + 1;
-    while (s_.sequences[end] == sequence) ++end;
-    return end;
-  }
-
   // Rows of one sequence.
   __device__ __forceinline__ void add_rows(int begin, int end) {
-    const int n_keys = s_.positions[end - 1] + 1, n = (n_keys + kKeys - 1) / kKeys;
+    const int n_keys = pairs_.position(end - 1) + 1, n = (n_keys + kKeys - 1) / kKeys;
     const int32_t* const pages =
-        p_.page_table + static_cast<int64_t>(s_.sequences[begin]) * p_.table_stride;
-    const KvSource k{a_.p.page, p_.k, pages, kv_head_, p_.page_shift};
-    const KvSource v{a_.p.page, p_.v, pages, kv_head_, p_.page_shift};
+        p_.page_table + static_cast<int64_t>(pairs_.sequence(begin)) * p_.table_stride;
+    const KvSource k{a_.p.page, p_.k, pages, pairs_.kv_head(), p_.page_shift};
+    const KvSource v{a_.p.page, p_.v, pages, pairs_.kv_head(), p_.page_shift};
     PerLane<int> limits[2];
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = pair_of(r).row - first_row_;
-      limits[r].value = row >= begin && row < end ? s_.positions[row] + 1 : 0;
-    }
+    for (int r = 0; r < 2; ++r) limits[r].value = pairs_.limit(r, begin, end);
     const int most = most_of_warp(max(limits[0].value, limits[1].value));
     const int least = least_of_warp(min(limits[0].value, limits[1].value));
     const auto tile = [&](int i) -> KvTile<dims>& { return s_.tiles[i & (a_.n_stages - 1)]; };
@@ -229,17 +185,10 @@ class WideBlock {
     }
   }
 
-  static __device__ __forceinline__ int most_of_warp(int v) {
-    return static_cast<int>(most_of_lanes(PerLane<uint32_t>{static_cast<uint32_t>(v)}).value);
-  }
-  static __device__ __forceinline__ int least_of_warp(int v) {
-    return static_cast<int>(~most_of_lanes(PerLane<uint32_t>{~static_cast<uint32_t>(v)}).value);
-  }
-
   const WideAttendArgs& a_;
   const Attend& p_;
   Shared& s_;
-  int kv_head_, first_pair_, first_row_, n_rows_;
+  PairsOfBlock<kPairs, kThreads> pairs_;
   WidePass<dims, bf16> pass_;
 };
 

@@ -106,12 +106,12 @@ class StripeDotTest : public testing::TestWithParam<Type> {
         << ", got " << got;
   }
 
-  Unit unit(int u, bool whole = true) const {
-    const int first = kUnitChunks * u;
+  Unit unit(int u, bool whole = true, int n_chunks = kUnitChunks) const {
+    const int first = n_chunks * u;
     const int left = shape_.n_chunks - first;
     return {(whole ? stripe_ : short_stripe_)->data +
                 8 * quant::row_bytes(GetParam(), int64_t{kChunk} * first),
-            first, left < kUnitChunks ? left : kUnitChunks};
+            first, left < n_chunks ? left : n_chunks};
   }
 
   template <Type type, int n_early>
@@ -129,12 +129,15 @@ class StripeDotTest : public testing::TestWithParam<Type> {
 
   template <Type type, int n, typename Load = PlainLoad>
   void run_inputs(const Inputs& in, int first) {
-    PerLane<float> acc = {};
-    for (int u = 0; u < shape_.n_units(); ++u) {
-      add_unit<type, Load, n>(
-          unit(u, Load::kWhole), shape_, [&](int r) { return in.row(first + r); }, acc);
+    // Units are shorter where a block has little shared memory.
+    for (const int n_chunks : {kUnitChunks, 2}) {
+      PerLane<float> acc = {};
+      for (int u = 0; n_chunks * u < shape_.n_chunks; ++u) {
+        add_unit<type, Load, n>(
+            unit(u, Load::kWhole, n_chunks), shape_, [&](int r) { return in.row(first + r); }, acc);
+      }
+      EACH_LANE(lane) { expect_dot(in, lane / 4, first + lane % n, acc[lane]); }
     }
-    EACH_LANE(lane) { expect_dot(in, lane / 4, first + lane % n, acc[lane]); }
   }
 
   // The stripe's rows in another order: its row r is row 7 - r of this one.

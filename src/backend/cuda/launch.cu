@@ -5,6 +5,19 @@
 #include "backend/cuda/cuda_error.h"
 
 namespace sluice::backend::cuda {
+namespace {
+
+__global__ void built_kernel() {}
+
+// Of which architecture the kernels are: a card also runs what was built for older ones alone, and
+// that waits for no kernel before it, and has fewer threads to a block than the launchers think.
+int built_for() {
+  cudaFuncAttributes found{};
+  CHECK_CUDA(cudaFuncGetAttributes(&found, built_kernel));
+  return found.ptxVersion;
+}
+
+}  // namespace
 
 Launch launch_on(cudaStream_t stream) {
   int device = 0, major = 0, minor = 0;
@@ -18,7 +31,7 @@ Launch launch_on(cudaStream_t stream) {
       cudaDeviceGetAttribute(&how.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   CHECK_CUDA(cudaDeviceGetAttribute(&how.shared_per_sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor,
                                     device));
-  how.overlaps = how.clusters = major >= 9;
+  how.overlaps = how.clusters = major >= 9 && built_for() >= 90;
   how.has_group_products = major == 9 && minor == 0;
   return how;
 }
