@@ -115,6 +115,7 @@ TEST_F(SessionPlanned, ATrialCountsForNothingThatWouldChangeIt) {
       {"policy", [](auto& o) { o.device.cache_policy = "lru"; }},
       {"prefetch", [](auto& o) { o.device.prefetch = Choice::on; }},
       {"link share", [](auto& o) { o.device.link_share = 0.25; }},
+      {"held link", [](auto& o) { o.device.held_link_gbps = 0.25; }},
       {"segmented", [](auto& o) { o.device.is_segmented = true; }},
   };
   for (const auto& [what, change] : changes) {
