@@ -1,7 +1,8 @@
 // The thread that computes for the host what a device lacks is stopped for a while, in a session as
-// users have it: by a signal, whose handler stands still in that thread. The step under way must
-// fail with an error that names the layer, when the deadline (10 s) is over, and the first request
-// after the stop must have the bits of one before. Ends with 1 where that is not so.
+// users have it: by a signal, whose handler stands still in that thread. The next request must fail
+// with an error that names the layer, when the deadline (10 s) is over and not only when the thread
+// goes on, and the first request after the stop must have the bits of one before. Ends with 1 where
+// that is not so.
 //
 //   stopped_worker MODEL SECONDS [sim|cuda]
 // SPDX-License-Identifier: Apache-2.0
@@ -109,12 +110,14 @@ int run(const std::string& path, double n_seconds, bool on_gpu) {
   std::string first_error;
   Logits after;
   int n_failed = 0;
+  bool came_late = false;
   for (; after.empty() && now() - start < n_seconds + 60.0;) {
     try {
       after = request(session, n_vocab);
     } catch (const Error& e) {
       if (n_failed++ == 0) {
         first_error = e.what();
+        came_late = !stopped;
         std::printf("after %.1f s: %s\n", now() - start, e.what());
       }
       if (e.code() != sluice::Errc::device || !names_layer(e.what())) first_error = "";
@@ -123,6 +126,7 @@ int run(const std::string& path, double n_seconds, bool on_gpu) {
   }
   releaser.join();
   if (first_error.empty()) return fail("no step failed, or an error does not name its layer");
+  if (came_late) return fail("the error came only when the thread went on");
   if (after.size() != before.size()) return fail("no request succeeded afterwards");
   std::printf("stopped for %.0f s: %d requests failed, the next one came after %.1f s\n", n_seconds,
               n_failed, now() - start);
