@@ -159,11 +159,13 @@ class Soak {
 
   // Between two requests, when only what lasts is there.
   void look(int i) {
-    const uint64_t resident = resident_bytes(), free_vram = this->free_vram();
-    if (share_done(i) < 0.25) {
-      settled_ = resident, settled_vram_ = free_vram;
-    } else {
-      most_ = std::max(most_, resident), least_vram_ = std::min(least_vram_, free_vram);
+    const uint64_t resident = resident_bytes();
+    const bool is_settled = share_done(i) >= 0.25;
+    (is_settled ? most_ : settled_) = is_settled ? std::max(most_, resident) : resident;
+    if (wish_.on_gpu && i % 20 == 0) {  // the driver takes a moment to tell
+      const uint64_t n_free = sluice::find_gpus().gpus.at(0).vram_free;
+      (is_settled ? least_vram_ : settled_vram_) =
+          is_settled ? std::min(least_vram_, n_free) : n_free;
     }
     while (marks_.size() < 6 && share_done(i) >= 0.2 * static_cast<double>(marks_.size())) mark();
     const double due = wish_.n_seconds * i / std::max(wish_.n_requests, 1);
@@ -176,8 +178,6 @@ class Soak {
       std::fflush(stdout);
     }
   }
-
-  uint64_t free_vram() const { return wish_.on_gpu ? sluice::find_gpus().gpus.at(0).vram_free : 0; }
 
   void print_speed(const char* when, const Mark& from, const Mark& to) const {
     const auto rate = [](int64_t n, double seconds) {

@@ -10,7 +10,7 @@ sanitize_session() {
   [[ -f $model ]] || "$(program sluice)" synth "$model" "${small[@]}" >/dev/null
   if limited compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 "$(program sluice)" bench \
     -m "$model" --device cuda --segmented --moe cache --cache-slots 40 --miss-split 0.5 -p 48 -n 16 -d 0 -r 1; then
-    shown+=" $tool over a session by segments: $(grep -E '(ERROR|RACECHECK) SUMMARY' "$log" | sed 's/=* *//');"
+    shown+=" $tool over a session by segments: $(grep -E '(ERROR|RACECHECK) SUMMARY' "$log" | tail -n 1 | sed 's/=* *//');"
   else
     problem "$tool over a session"
   fi
