@@ -123,7 +123,7 @@ TEST_F(DeviceSession, CountsWhereExpertsWereFound) {
 TEST_F(DeviceSession, AHeldLinkLeavesMissesToTheCpuAndIsPlannedWith) {
   const Logits expected = run({});
   for (const double held_gbps : {0.0, 5.0}) {
-    DeviceOptions d = device(0.2);
+    DeviceOptions d = device(0.2, 8);
     d.link_share = 1.0;
     d.held_link_gbps = held_gbps;
     Session session(model, {.n_ctx = 64, .prefill_chunk = 8, .device = d});
