@@ -6,11 +6,13 @@
 
 # compute-sanitizer over a session: experts in VRAM, over the link and with the CPU, driven by segments. $1: its tool.
 sanitize_session() {
-  local tool=$1 model=$work/sanitized.gguf
+  local tool=$1 model=$work/sanitized.gguf flags=()
+  [[ $tool != memcheck ]] || flags=(--report-api-errors no)  # some are about calls that CUDA refuses
   [[ -f $model ]] || "$(program sluice)" synth "$model" "${small[@]}" >/dev/null
-  if limited compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 "$(program sluice)" bench \
+  if limited compute-sanitizer --tool "$tool" "${flags[@]}" --error-exitcode 9 "$(program sluice)" bench \
     -m "$model" --device cuda --segmented --moe cache --cache-slots 40 --miss-split 0.5 -p 48 -n 16 -d 0 -r 1; then
-    shown+=" $tool over a session by segments: $(grep -E '(ERROR|RACECHECK) SUMMARY' "$log" | tail -n 1 | sed 's/=* *//');"
+    shown+=" $tool over a session by segments: $(grep -E '(ERROR|RACECHECK) SUMMARY' "$log" | tail -n 1 |
+      sed 's/=* *//');"
   else
     problem "$tool over a session"
   fi
@@ -27,8 +29,8 @@ bench_start() {
   [[ ${SHAPE-} != small ]] || n_tokens=60
   for vram in 12GiB 8GiB; do
     printf '\n%s of VRAM:\n\n' "$vram"
-    timeout --kill-after=10 "$limit" "$(program bench_start)" "$work/moe.gguf" "$work/moe.slrt" cuda "$vram" "$n_tokens" 3 ||
-      return 1
+    timeout --kill-after=10 "$limit" "$(program bench_start)" "$work/moe.gguf" "$work/moe.slrt" cuda "$vram" \
+      "$n_tokens" 3 || return 1
   done
 }
 
