@@ -54,7 +54,10 @@ struct DeviceOptions {
   std::string cache_policy;  // which experts stay there; empty: the default
   Choice prefetch = Choice::automatic;
   std::optional<double> link_share;  // of misses, what the device reads over the link itself
-  bool is_segmented = false;         // steps are cut in every layer, instead of one submission
+  // Copies of experts are no faster than over such a link, and the device reads none over it: what
+  // a machine with a slower one would do. Not on a virtual clock. 0: as fast as it is.
+  double held_link_gbps = 0.0;
+  bool is_segmented = false;  // steps are cut in every layer, instead of one submission
 
   std::string profile_path;  // what was used before is loaded first, and kept here; empty: nowhere
   std::string machine_path;  // what was measured of this machine, at the first start or before it;

@@ -60,6 +60,7 @@ TEST_F(Device, GivesTheSameLogitsWhereverExpertsAre) {
         {"--cache-slots", "6", "--segmented"},
         {"--cache-slots", "6", "--prefetch", "on"},
         {"--cache-slots", "6", "--miss-split", "0.5"},
+        {"--cache-slots", "6", "--hold-link", "0.5GB/s"},
         {"--cache-slots", "6", "--cache-policy", "lru"},
         {"--cache-slots", "6", "--sim-pin", "1MiB"},
         {"--cache-slots", "6", "--sim-link", "0.5GB/s", "--sim-delay", "50us"}};
@@ -165,10 +166,11 @@ TEST_F(Device, WithoutAGpuTheCpuComputesUnlessOneWasAskedFor) {
 }
 
 TEST_F(Device, IsNeededByTheFlagsAboutIt) {
-  const std::vector<Args> flags = {
-      {"--vram", "1GiB"},   {"--pin-layers", "1"},   {"--cache-slots", "1"},
-      {"--prefetch", "on"}, {"--miss-split", "0.5"}, {"--segmented"},
-      {"--profile", "p"},   {"--sim-link", "1GB/s"}, {"--cache-policy", "lru"}};
+  const std::vector<Args> flags = {{"--vram", "1GiB"},        {"--pin-layers", "1"},
+                                   {"--cache-slots", "1"},    {"--prefetch", "on"},
+                                   {"--miss-split", "0.5"},   {"--segmented"},
+                                   {"--profile", "p"},        {"--sim-link", "1GB/s"},
+                                   {"--cache-policy", "lru"}, {"--hold-link", "1GB/s"}};
   for (const Args& flag : flags) {
     EXPECT_TRUE(
         misused(run("logits", Args{"--tokens", "1"} + flag), {flag[0], "add --device sim"}));
@@ -210,6 +212,11 @@ TEST_F(Device, RefusesWhatItDoesNotUnderstand) {
       refused(logits_with(kSim + Args{"--cache-policy", "best"}), {"'best'", "lru-global"}));
   EXPECT_TRUE(refused(logits_with(kSim + Args{"--sim-link", "fast"}), {"--sim-link is 'fast'"}));
   EXPECT_TRUE(refused(logits_with(kSim + Args{"--sim-delay", "1h"}), {"--sim-delay is '1h'"}));
+  EXPECT_TRUE(refused(logits_with(kSim + Args{"--hold-link", "slow"}), {"--hold-link is 'slow'"}));
+  EXPECT_TRUE(misused(logits_with(kSim + Args{"--hold-link", "1GB/s", "--miss-split", "0"}),
+                      {"--hold-link", "--miss-split"}));
+  EXPECT_TRUE(misused(logits_with({"--sim-machine", "rtx3060+32g-ddr4", "--hold-link", "1GB/s"}),
+                      {"--hold-link", "--sim-machine"}));
   EXPECT_TRUE(refused(logits_with(kSim + Args{"--sim-pin", "4"}), {"--sim-pin is '4'"}));
   EXPECT_TRUE(refused(logits_with(kSim + Args{"--vram", "0B"}), {"--vram 0", "12GiB"}));
   EXPECT_TRUE(refused(logits_with({"--sim-machine", "cpu+32g-ddr4"}), {"has no GPU", "rtx"}));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tools/gpu-test itself, on a machine without a GPU: programs that stand in for the GPU's, and the RAM device.
 
-    gpu_test_test.py SLUICE
+    gpu_test_test.py SLUICE SOAK
 """
 # SPDX-License-Identifier: Apache-2.0
 import os
@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SLUICE = None
+SLUICE = SOAK = None
 
 STAND_INS = {
     "path/nvidia-smi": """case "$*" in
@@ -27,6 +27,9 @@ esac""",
     "bin/bench_gpu_kernels": 'echo "| kernels |"',
     "bin/bench_gpu_wide": 'echo "| wide |"',
     "bin/bench_gpu_wide_trunk": 'echo "| trunk |"',
+    "bin/bench_start": '[[ $3 == cuda && -f $1 && -f $2 ]] && echo "| start with $4 |"',
+    "bin/bench_handshakes": '[[ $2 == cuda && -f $1 ]] && echo "| $3 handshakes |"',
+    "bin/stopped_worker": '[[ $3 == cuda && -f $1 ]] && echo "stopped for $2 s"',
 }
 # Lengths of prompts and texts become short ones.
 ON_RAM_DEVICE = """words=()
@@ -35,7 +38,7 @@ for word; do
   words+=("${word/#cuda/sim}")
 done
 exec "SLUICE" "${words[@]}\""""
-TABLES = {"kernels", "wide", "session", "cache", "hybrid"}
+TABLES = {"kernels", "wide", "session", "cache", "hybrid", "slow", "choice", "start", "handshakes", "stop", "soak"}
 
 
 class GpuTestTest(unittest.TestCase):
@@ -46,6 +49,7 @@ class GpuTestTest(unittest.TestCase):
         for name, text in STAND_INS.items():
             self.stand_in(name, text)
         self.stand_in("bin/sluice", ON_RAM_DEVICE.replace("SLUICE", str(SLUICE)))
+        self.stand_in("bin/soak", f'exec "{SOAK}" "${{@/#cuda/sim}}"')
 
     def stand_in(self, name, text):
         path = self.folder / name
@@ -55,7 +59,8 @@ class GpuTestTest(unittest.TestCase):
 
     def run_it(self, only, limit=120):
         env = {**os.environ, "PATH": f"{self.folder}/path:{os.environ['PATH']}", "BIN": f"{self.folder}/bin",
-               "MODELS": str(self.folder), "SHAPE": "small", "ONLY": only, "LIMIT": str(limit), "COMMIT": "c0ffee"}
+               "MODELS": str(self.folder), "SHAPE": "small", "ONLY": only, "LIMIT": str(limit), "COMMIT": "c0ffee",
+               "SOAK_SECONDS": "3"}
         return subprocess.run([ROOT / "tools/gpu-test", self.folder / "results"], env=env, capture_output=True,
                               text=True, timeout=600)
 
@@ -63,7 +68,7 @@ class GpuTestTest(unittest.TestCase):
         return {p.stem.removeprefix("gpu_"): p.read_text() for p in (self.folder / "results").glob("*.md")}
 
     def test_every_part_runs_and_writes_its_table(self):
-        done = self.run_it("tests sanitize kernels wide session cache hybrid")
+        done = self.run_it("tests sanitize kernels wide session cache hybrid slow choice start handshakes stop soak")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         tables = self.tables()
         self.assertEqual(set(tables), TABLES)
@@ -75,6 +80,17 @@ class GpuTestTest(unittest.TestCase):
         self.assertEqual(tables["cache"].count("| `-"), 14)
         self.assertEqual(tables["hybrid"].count("| `-"), 7)
         self.assertIn("| trunk |", tables["wide"])
+        self.assertEqual(tables["slow"].count("| `-"), 4)
+        self.assertNotIn("failed", tables["slow"] + tables["cache"])
+        for line in [f"| {vram} |" for vram in ("12GiB", "8GiB", "5GiB")]:
+            self.assertEqual(tables["choice"].count(line), 2, tables["choice"])
+        self.assertRegex(tables["choice"], r"\| [01]\.\d\d \|\n")
+        self.assertRegex(tables["choice"], r"\| 12GiB \| \d+ \| \d+\.\d\d GB \|")
+        self.assertIn("| start with 12GiB |", tables["start"])
+        self.assertIn("| 1000000 handshakes |", tables["handshakes"])
+        self.assertIn("- stopped for 30 s", tables["stop"])
+        self.assertIn("- speed: last fifth", tables["soak"])
+        self.assertRegex(tables["soak"], r"- answers: \d+ compared with earlier ones, 0 others")
         self.assertEqual(list(self.folder.glob("gpu-test-*")), [], "it leaves its models behind")
 
     def test_a_part_that_fails_is_named_and_the_others_run(self):
@@ -102,5 +118,5 @@ class GpuTestTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    SLUICE = sys.argv.pop(1)
+    SLUICE, SOAK = sys.argv.pop(1), sys.argv.pop(1)
     unittest.main(verbosity=0)

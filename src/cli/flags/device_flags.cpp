@@ -110,6 +110,12 @@ void DeviceFlags::add_runtime_to(CLI::App& command) {
                        "of experts that are not in VRAM, the share that the device reads over the "
                        "link; the CPU computes the others: 0 to 1 (as planned)")
            ->transform(number_between(0.0, 1.0)),
+       command
+           .add_option(
+               "--hold-link", hold_link_,
+               "copy experts no faster than over such a link, and read none over it, to try "
+               "a slower machine: 6.5GB/s")
+           ->excludes(command.get_option("--miss-split")),
        command.add_flag("--segmented", wishes_.is_segmented,
                         "cut steps in every layer, instead of one submission")});
   of_device_.push_back(add_kept_to(command));
@@ -213,8 +219,18 @@ DeviceOptions DeviceFlags::options(const Machine& here) const {
   if (!pin_layers_.empty()) read_pin_layers(pin_layers_, options);
   if (cache_slots_ >= 0) options.n_slots = cache_slots_;
   if (miss_split_ >= 0.0) options.link_share = miss_split_;
+  if (!hold_link_.empty()) options.held_link_gbps = held_link();
   if (!options.cache_policy.empty()) policy::parse_policy(options.cache_policy);  // or throws
   return options;
+}
+
+double DeviceFlags::held_link() const {
+  if (!sim_machine_.empty()) {
+    throw CLI::ValidationError("--hold-link",
+                               "has no effect in a described machine's time; expected a slower "
+                               "link in --sim-machine");
+  }
+  return policy::parse_gbps(hold_link_, "--hold-link");
 }
 
 std::string DeviceFlags::machine_path() const {

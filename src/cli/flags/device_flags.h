@@ -27,8 +27,8 @@ class DeviceFlags {
   void add_placement_to(CLI::App& command);
   // --machine and --profile, which it returns: what earlier runs have found out.
   CLI::Option* add_kept_to(CLI::App& command);
-  // These, and --cache-policy, --prefetch, --miss-split, --segmented. With them, what only a device
-  // can heed is refused where there is none.
+  // These, and --cache-policy, --prefetch, --miss-split, --hold-link, --segmented. With them, what
+  // only a device can heed is refused where there is none.
   void add_runtime_to(CLI::App& command);
 
   // What was asked for, after the parse; `here` is this machine. Without a profile's path.
@@ -47,13 +47,14 @@ class DeviceFlags {
   static void note_unused(const Options& given);
   void require_device(const Options& given) const;
   bool finds_gpu() const;
+  double held_link() const;
   Machine machine(const Machine& here) const;  // that --device sim stands for
 
   DeviceOptions wishes_;  // what needs no further reading
   CLI::Option* device_ = nullptr;
   CLI::Option* gpu_ = nullptr;
   std::string sim_machine_;  // also plan's --hw
-  std::string sim_link_, sim_delay_, sim_pin_, vram_, pin_layers_;
+  std::string sim_link_, sim_delay_, sim_pin_, hold_link_, vram_, pin_layers_;
   int n_gpu_layers_ = -1;     // -1: not said
   int64_t cache_slots_ = -1;  // -1: not said
   double miss_split_ = -1.0;  // -1: not said

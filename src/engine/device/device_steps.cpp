@@ -112,6 +112,7 @@ class DeviceSteps final : public StepDriver {
   }
   const policy::Plan& plan() const { return session_.plan(); }
   double wished_link_share(const policy::Plan& plan) const {
+    if (wishes().held_link_gbps > 0.0) return 0.0;
     return wishes().link_share.value_or(plan.link_share);
   }
   // Only experts that stand in slots have one address by which the device can read them.
@@ -291,6 +292,7 @@ ExpertRuntimeOptions DeviceSteps::wished_options(const policy::Plan& plan,
       d.cache_policy.empty() ? policy::PolicyKind::mixture : policy::parse_policy(d.cache_policy);
   ExpertRuntimeOptions o = runtime_options(plan, session_.shape, session_.machine, kind);
   o.place.link_share = can_read_link() ? wished_link_share(plan) : 0.0;
+  o.held_link_gbps = d.held_link_gbps;
   o.cut = d.is_segmented ? StepCut::segmented : StepCut::whole;
   // By itself where the CPU computes what is missing: elsewhere the link is never idle, and there
   // was nothing to gain (bench/results/expert_stream.md).

@@ -33,6 +33,7 @@ struct ExpertRuntimeOptions {
   bool logs = true;
   StagingOptions staging;
   double link_gbps = 0.0;  // as measured or described: to choose between link and CPU for a prompt
+  double held_link_gbps = 0.0;  // as HostExperts has it; 0: the link is as fast as it is
   double cpu_gbps = 0.0;
   double handshake_us = 0.0;
   double step_seconds = 0.0;  // on a virtual clock: what a step costs besides its work

@@ -65,7 +65,7 @@ ExpertRuntime::ExpertRuntime(RegisteredExperts& experts, const policy::ModelShap
       tables_(arena_, price_.vram.tables),
       scratch_(arena_, price_.vram.scratch),
       block_(device, policy::step_block_size(shape, options.work), scratch_),
-      host_(experts, device, n_host_layers(), !has_all_experts()),
+      host_(experts, device, n_host_layers(), !has_all_experts(), options.held_link_gbps),
       cache_(reachable(options.cache, host_)),
       upload_(std::make_unique<Upload>(device, host_threads,
                                        price_.vram.trunk + price_.vram.output + price_.vram.slots,

@@ -49,8 +49,9 @@ void copy_expert(const backend::ExpertsView& experts, int32_t expert, std::byte*
 }
 
 HostExperts::HostExperts(RegisteredExperts& registered, backend::Device& device, int first,
-                         bool is_needed)
+                         bool is_needed, double held_gbps)
     : registered_(registered), is_needed_(is_needed) {
+  if (held_gbps > 0.0) pace_.emplace(held_gbps);
   if (!is_needed) return;
   registered.add_layers(first);
   const auto layers = registered.model().layers().subspan(static_cast<size_t>(first));
@@ -81,6 +82,13 @@ int HostExperts::n_copies(LayerId layer) const {
 
 void HostExperts::copy(policy::ExpertKey key, const backend::ExpertLayout& layout, std::byte* slot,
                        backend::Stream& copies) {
+  if (pace_) copies.call([this] { pace_->begin(); });
+  copy_now(key, layout, slot, copies);
+  if (pace_) copies.call([this, n_bytes = layout.n_bytes] { pace_->end(n_bytes); });
+}
+
+void HostExperts::copy_now(policy::ExpertKey key, const backend::ExpertLayout& layout,
+                           std::byte* slot, backend::Stream& copies) {
   const backend::ExpertsView& experts = experts_of(key.layer);
   if (registered_.contains(key.layer)) {
     copy_expert(experts, key.expert.value, slot, copies);

@@ -6,8 +6,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "engine/device/link_pace.h"
 #include "engine/device/registered_experts.h"
 #include "engine/device/upload.h"
 #include "policy/trace/routing.h"
@@ -26,8 +28,10 @@ class HostExperts {
  public:
   // Registers what is not registered yet, unless nobody will ask for it (`is_needed`): where the
   // device has all experts. Layers before `first` are the CPU's alone.
+  // `held_gbps`, where not 0: no copy is faster than over such a link (link_pace.h), and the device
+  // reads nothing over it.
   HostExperts(RegisteredExperts& registered, backend::Device& device, int first,
-              bool is_needed = true);
+              bool is_needed = true, double held_gbps = 0.0);
 
   bool is_copyable(LayerId layer) const {
     return !is_needed_ || registered_.contains(layer) || !ring_.empty();
@@ -35,7 +39,7 @@ class HostExperts {
   bool is_needed() const { return is_needed_; }
   int n_registered() const { return n_registered_; }  // layers, of those from `first` on
   // For the device's work: see RegisteredExperts::slots.
-  const std::byte* slots(LayerId layer) const { return registered_.slots(layer); }
+  const std::byte* slots(LayerId layer) const { return pace_ ? nullptr : registered_.slots(layer); }
   // How many copies bring an expert of that layer over the link.
   int n_copies(LayerId layer) const;
 
@@ -48,12 +52,15 @@ class HostExperts {
     return registered_.model().layers()[static_cast<size_t>(layer.value)].experts;
   }
   void make_ring(backend::Device& device, int first);
+  void copy_now(policy::ExpertKey key, const backend::ExpertLayout& layout, std::byte* slot,
+                backend::Stream& copies);
 
   const RegisteredExperts& registered_;
   bool is_needed_;
   int n_registered_ = 0;
   std::vector<backend::Buffer> ring_;  // of one expert each, the largest that needs it
   size_t next_ = 0;
+  std::optional<LinkPace> pace_;
 };
 
 }  // namespace sluice::engine

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/device/miss_worker.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -25,25 +27,20 @@ MissWorker::MissWorker(const model::Model& model, ThreadPool& threads, backend::
 MissWorker::~MissWorker() {
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
-    in_step_ = false;
+    enter(stopping);
   }
-  changed_.notify_all();
   worker_.join();
   watchdog_.join();
 }
 
 void MissWorker::begin_step() {
-  {
-    std::unique_lock lock(mutex_);
-    if (!close_mailbox(lock, {})) {
-      throw Error(Errc::device, cat("layer ", mailbox_.newest_layer().value,
-                                    ": the CPU's workers still compute for an earlier step, whose "
-                                    "time was over"));
-    }
-    in_step_ = true;
+  std::unique_lock lock(mutex_);
+  if (!close_mailbox(lock, {})) {
+    throw Error(Errc::device, cat("layer ", mailbox_.newest_layer().value,
+                                  ": the CPU's workers still compute for an earlier step, whose "
+                                  "time was over"));
   }
-  changed_.notify_all();
+  enter(in_step);
 }
 
 void MissWorker::abort_step() {
@@ -53,8 +50,7 @@ void MissWorker::abort_step() {
 
 std::string MissWorker::end_step() {
   std::unique_lock lock(mutex_);
-  in_step_ = false;
-  changed_.notify_all();
+  enter(resting);
   close_mailbox(lock, options_.deadline);
   return std::exchange(fault_, {});
 }
@@ -75,7 +71,7 @@ std::optional<backend::Mailbox::Request> MissWorker::take_request() {
   if (mailbox_.open_number() == 0) return {};
   {
     const std::lock_guard lock(mutex_);
-    if (mailbox_.is_aborted() || !in_step_) return {};
+    if (mailbox_.is_aborted() || !is_in_step()) return {};
     is_busy_ = true;
   }
   auto request = mailbox_.open_request();
@@ -95,16 +91,22 @@ void MissWorker::let_go(const std::string& fault) {
   changed_.notify_all();
 }
 
-bool MissWorker::wait_for_step() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return in_step_ || stopping_; });
-  return !stopping_;
+void MissWorker::enter(State state) {
+  state_ = state;
+  state_.notify_all();
+  changed_.notify_all();  // the watchdog looks at the state there too
+}
+
+bool MissWorker::wait_for_step() const {
+  state_.wait(resting);
+  return state_ != stopping;
 }
 
 void MissWorker::work() {
+  prctl(PR_SET_NAME, "expert misses");  // as `top -H` shows it, and tests find it
   while (wait_for_step()) {
     Patience patience;
-    while (in_step_) {
+    while (is_in_step()) {
       const auto request = take_request();
       if (!request) {
         patience.wait();
@@ -140,7 +142,7 @@ void MissWorker::watch() {
     uint64_t number = 0;
     auto since = options_.now();
     std::unique_lock lock(mutex_);
-    while (in_step_ && !changed_.wait_for(lock, tick, [&] { return !in_step_; })) {
+    while (is_in_step() && !changed_.wait_for(lock, tick, [&] { return !is_in_step(); })) {
       const uint64_t open = mailbox_.open_number();
       if (open == 0 || open != number) {
         number = open;

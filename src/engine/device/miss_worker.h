@@ -52,10 +52,14 @@ class MissWorker {
   int64_t n_answered() const { return n_answered_; }  // pairs
 
  private:
+  enum State : int { resting, in_step, stopping };
+
   void work();
   void watch();
   void answer(const backend::Mailbox::Request& request);
-  bool wait_for_step();  // false: there will be none
+  bool is_in_step() const { return state_ == in_step; }
+  void enter(State state);
+  bool wait_for_step() const;  // false: there will be none
   std::optional<backend::Mailbox::Request> take_request();
   bool close_mailbox(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds patience);
   void let_go(const std::string& fault);
@@ -66,10 +70,11 @@ class MissWorker {
   backend::cpu::Experts experts_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<bool> in_step_ = false;
+  // What both threads sleep by. Not a condition variable, whose notify_all() may wait for a thread
+  // that was woken before and stands still since: then no deadline would end the step.
+  std::atomic<int> state_ = resting;
   bool is_busy_ = false;  // with a request
-  bool stopping_ = false;
-  std::string fault_;  // of the worker's, or what was waited for too long
+  std::string fault_;     // of the worker's, or what was waited for too long
   std::atomic<int64_t> n_answered_ = 0;
   std::thread worker_, watchdog_;  // last: they use all of the above
 };

@@ -91,7 +91,8 @@ std::string trial_key(const PlanRequest& request, const SessionPlan& session,
              work.prefill_chunk, "; ", plan.n_gpu_layers, " layers, slots ", slots, ", link share ",
              d.link_share.value_or(plan.link_share), ", policy ",
              d.cache_policy.empty() ? "default" : d.cache_policy, ", prefetch ",
-             static_cast<int>(d.prefetch), d.is_segmented ? ", segmented" : "");
+             static_cast<int>(d.prefetch), d.is_segmented ? ", segmented" : "",
+             d.held_link_gbps > 0.0 ? cat(", link held to ", d.held_link_gbps) : "");
 }
 
 std::string with_weights(const std::string& trial_key, WeightMemory weights) {
@@ -304,6 +305,9 @@ SessionPlan plan_session(const PlanRequest& request) {
     if (!warning.empty()) session.warnings.push_back(warning);
   }
   use_record(record, name, model, n_threads, session.machine);
+  if (device.held_link_gbps > 0.0) {
+    session.machine.link_gbps = std::min(session.machine.link_gbps, device.held_link_gbps);
+  }
   if (device.kind == DeviceKind::cuda) {
     session.machine.vram_overhead +=
         kLostBytes + static_cast<uint64_t>(session.machine.graphs_mib * kMiB);

@@ -120,6 +120,23 @@ TEST_F(DeviceSession, CountsWhereExpertsWereFound) {
   EXPECT_GT(all.cpu_seconds, 0.0);
 }
 
+TEST_F(DeviceSession, AHeldLinkLeavesMissesToTheCpuAndIsPlannedWith) {
+  const Logits expected = run({});
+  for (const double held_gbps : {0.0, 5.0}) {
+    DeviceOptions d = device(0.2, 8);
+    d.link_share = 1.0;
+    d.held_link_gbps = held_gbps;
+    Session session(model, {.n_ctx = 64, .prefill_chunk = 8, .device = d});
+    expect_same_bits(expected, append(session), cat("held to ", held_gbps));
+    const std::vector<TokenId> tokens = random_tokens(20, 2);
+    session.generate({}, {.n_tokens = 20, .given = tokens});
+    const ExpertStats stats = session.expert_stats();
+    EXPECT_EQ(stats.total().n_link > 0, held_gbps == 0.0);
+    EXPECT_EQ(stats.total().n_cpu > 0, held_gbps > 0.0);
+    EXPECT_EQ(session.placement().link_share, held_gbps > 0.0 ? 0.0 : 1.0);
+  }
+}
+
 TEST_F(DeviceSession, AVirtualClockGivesTheSameTimesInEveryRun) {
   const auto seconds = [&](double link_gbps) {
     DeviceOptions d = device(0.3, 1);

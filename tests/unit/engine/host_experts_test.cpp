@@ -59,6 +59,28 @@ TEST(HostExperts, OneCopyBringsAnExpertThatStandsInASlot) {
   }
 }
 
+// A held link: calls to the host before and behind each copy, and no reads by the device.
+TEST(HostExperts, AHeldLinkIsForCopiesAlone) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  for (const double held_gbps : {0.0, 1000.0}) {
+    std::atomic<int> n_asked = 0;
+    RamDevice device(
+        {.n_bytes = 16 * kMiB, .before_copy = {}, .on_submit = [&](const auto&) { ++n_asked; }});
+    RegisteredExperts registered(*model, device);
+    HostExperts host(registered, device, 0, /*is_needed=*/true, held_gbps);
+    EXPECT_EQ(host.slots(LayerId(1)) == nullptr, held_gbps > 0.0);
+    const backend::ExpertLayout layout((*model).layers()[1].experts);
+    const backend::Buffer slot = device.allocate(backend::MemoryKind::device, layout.stride);
+    const auto stream = device.make_stream("copies");
+    host.copy({LayerId(1), ExpertId(7)}, layout, slot.data(), *stream);
+    stream->finish();
+    EXPECT_EQ(n_asked, held_gbps > 0.0 ? 3 : 1);
+    EXPECT_EQ(std::memcmp(backend::host_address(slot.data()),
+                          (*model).layers()[1].experts.expert(7).gate.data, 64),
+              0);
+  }
+}
+
 // The trunk's copies are the same.
 TEST(HostExperts, ARuntimeMakesAThirdOfTheCopies) {
   const auto count = [](Weights weights) {

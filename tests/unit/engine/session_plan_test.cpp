@@ -84,6 +84,14 @@ TEST_F(SessionPlanned, WhatWasTriedIsKeptForTheNextStart) {
   EXPECT_FALSE(plan(2).needs_trials());
 }
 
+TEST_F(SessionPlanned, AHeldLinkIsTheSlowerOfTheTwo) {
+  options.device.sim.machine.link_gbps = 10.0;
+  for (const auto& [held, expected] : {std::pair{0.0, 10.0}, {6.5, 6.5}, {20.0, 10.0}}) {
+    options.device.held_link_gbps = held;
+    EXPECT_EQ(plan().machine.link_gbps, expected);
+  }
+}
+
 // Rates are the same for all, so that plans differ by no more than what was changed.
 TEST_F(SessionPlanned, ATrialCountsForNothingThatWouldChangeIt) {
   std::set<std::string> seen;
@@ -115,6 +123,7 @@ TEST_F(SessionPlanned, ATrialCountsForNothingThatWouldChangeIt) {
       {"policy", [](auto& o) { o.device.cache_policy = "lru"; }},
       {"prefetch", [](auto& o) { o.device.prefetch = Choice::on; }},
       {"link share", [](auto& o) { o.device.link_share = 0.25; }},
+      {"held link", [](auto& o) { o.device.held_link_gbps = 0.25; }},
       {"segmented", [](auto& o) { o.device.is_segmented = true; }},
   };
   for (const auto& [what, change] : changes) {
