@@ -1,6 +1,6 @@
 // See chat_steps.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/chat_steps.h"
+#include "chat_steps.h"
 
 #include <algorithm>
 #include <set>

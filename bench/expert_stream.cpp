@@ -22,6 +22,7 @@
 #include "backend/ram/ram_device.h"
 #include "base/error.h"
 #include "base/machine_fingerprint.h"
+#include "bench_main.h"
 #include "engine/device/expert_runtime.h"
 #include "engine/woven_weights.h"
 #include "model_file/shape.h"
@@ -372,11 +373,8 @@ void print_all(const Settings& s) {
 }  // namespace sluice::engine
 
 int main(int argc, char** argv) {
-  try {
+  return sluice::bench::bench_main([&] {
     sluice::engine::print_all(sluice::engine::parse({argv + 1, argv + argc}));
-  } catch (const sluice::Error& e) {
-    std::fprintf(stderr, "bench_expert_stream: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

@@ -13,7 +13,9 @@
 #include "backend/cuda/launch.h"
 #include "backend/cuda/project.h"
 #include "base/random.h"
+#include "bench_main.h"
 #include "gpu_memory.cuh"
+#include "graph_timer.cuh"
 #include "quant/type.h"
 
 namespace sluice::backend::cuda {
@@ -37,46 +39,6 @@ template <typename T>
 T* bytes_on_device(int64_t n) {
   return device<T>(static_cast<size_t>(n));
 }
-
-class Timer {
- public:
-  Timer() {
-    CHECK_CUDA(cudaStreamCreate(&stream_));
-    CHECK_CUDA(cudaEventCreate(&begin_));
-    CHECK_CUDA(cudaEventCreate(&end_));
-  }
-  cudaStream_t stream() const { return stream_; }
-
-  // Microseconds of one replay of what `enqueue` captures: the median of 7 runs.
-  double operator()(const std::function<void()>& enqueue) {
-    constexpr int kReplays = 20;
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t exec = nullptr;
-    CHECK_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
-    enqueue();
-    CHECK_CUDA(cudaStreamEndCapture(stream_, &graph));
-    CHECK_CUDA(cudaGraphInstantiate(&exec, graph, 0));
-    for (int i = 0; i < 3; ++i) CHECK_CUDA(cudaGraphLaunch(exec, stream_));
-    std::vector<double> times;
-    for (int run = 0; run < 7; ++run) {
-      CHECK_CUDA(cudaEventRecord(begin_, stream_));
-      for (int i = 0; i < kReplays; ++i) CHECK_CUDA(cudaGraphLaunch(exec, stream_));
-      CHECK_CUDA(cudaEventRecord(end_, stream_));
-      CHECK_CUDA(cudaStreamSynchronize(stream_));
-      float ms = 0;
-      CHECK_CUDA(cudaEventElapsedTime(&ms, begin_, end_));
-      times.push_back(1e3 * ms / kReplays);
-    }
-    CHECK_CUDA(cudaGraphExecDestroy(exec));
-    CHECK_CUDA(cudaGraphDestroy(graph));
-    std::ranges::sort(times);
-    return times[3];
-  }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
 
 // The layers' weights and states, of so many sequences; each layer its own, as in a model.
 class Layers {
@@ -199,7 +161,7 @@ class Layers {
   size_t weight_bytes_ = 0;
 };
 
-void bench_step(Timer& time, Layers& layers, int n_rows, bool is_one) {
+void bench_step(GraphTimer& time, Layers& layers, int n_rows, bool is_one) {
   layers.set_step(n_rows, is_one);
   Launch how = launch_on(time.stream());
   const auto us = [&](bool projects, bool recurs) {
@@ -226,7 +188,7 @@ void bench_step(Timer& time, Layers& layers, int n_rows, bool is_one) {
 }
 
 void run_all() {
-  Timer time;
+  GraphTimer time;
   std::printf(
       "Microseconds a layer: alone, behind project_in, and what of that is the rule's.\n\n");
   std::printf(
@@ -244,11 +206,8 @@ void run_all() {
 }  // namespace sluice::backend::cuda
 
 int main() {
-  try {
+  return sluice::bench::bench_main([] {
     sluice::backend::cuda::run_all();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_gpu_delta: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

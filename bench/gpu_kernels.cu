@@ -16,7 +16,9 @@
 #include "backend/cuda/project.h"
 #include "backend/cuda/route.h"
 #include "base/random.h"
+#include "bench_main.h"
 #include "gpu_memory.cuh"
+#include "graph_timer.cuh"
 #include "quant/random_rows.h"
 #include "quant/stripes.h"
 
@@ -66,45 +68,6 @@ uint8_t* matrices(Type type, int n_cols, int n_rows, size_t n, size_t stride) {
   return out;
 }
 
-class Timer {
- public:
-  Timer() {
-    CHECK_CUDA(cudaStreamCreate(&stream_));
-    CHECK_CUDA(cudaEventCreate(&begin_));
-    CHECK_CUDA(cudaEventCreate(&end_));
-  }
-  cudaStream_t stream() const { return stream_; }
-
-  // Microseconds of one replay of what `enqueue` captures: the median of 7 runs.
-  double operator()(const std::function<void()>& enqueue, int n_replays = 20) {
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t exec = nullptr;
-    CHECK_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
-    enqueue();
-    CHECK_CUDA(cudaStreamEndCapture(stream_, &graph));
-    CHECK_CUDA(cudaGraphInstantiate(&exec, graph, 0));
-    for (int i = 0; i < 3; ++i) CHECK_CUDA(cudaGraphLaunch(exec, stream_));
-    std::vector<double> times;
-    for (int run = 0; run < 7; ++run) {
-      CHECK_CUDA(cudaEventRecord(begin_, stream_));
-      for (int i = 0; i < n_replays; ++i) CHECK_CUDA(cudaGraphLaunch(exec, stream_));
-      CHECK_CUDA(cudaEventRecord(end_, stream_));
-      CHECK_CUDA(cudaStreamSynchronize(stream_));
-      float ms = 0;
-      CHECK_CUDA(cudaEventElapsedTime(&ms, begin_, end_));
-      times.push_back(1e3 * ms / n_replays);
-    }
-    CHECK_CUDA(cudaGraphExecDestroy(exec));
-    CHECK_CUDA(cudaGraphDestroy(graph));
-    std::ranges::sort(times);
-    return times[3];
-  }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
-
 constexpr int kLayers = 48, kModel = 2048, kFf = 768, kExperts = 128, kUsed = 8, kHeads = 32,
               kKvHeads = 4, kHeadDim = 128, kVocab = 151936, kPage = 64;
 
@@ -144,7 +107,7 @@ struct Slots {
 };
 
 // gate_up and down alone: n_rows rows that all choose other experts.
-void bench_experts(Timer& time, double plain, Type type, int n_rows) {
+void bench_experts(GraphTimer& time, double plain, Type type, int n_rows) {
   constexpr int kRuns = 16;
   const Launch how = launch_on(time.stream());
   Slots slots(type, type);
@@ -194,8 +157,8 @@ void bench_experts(Timer& time, double plain, Type type, int n_rows) {
 }
 
 // A projection alone: x += W in.
-void bench_project(Timer& time, double plain, Type type, const char* what, int n_cols, int n_out,
-                   int n_rows) {
+void bench_project(GraphTimer& time, double plain, Type type, const char* what, int n_cols,
+                   int n_out, int n_rows) {
   const Launch how = launch_on(time.stream());
   const size_t n_bytes = matrix_bytes(type, n_cols, n_out);
   const int n_runs = static_cast<int>(std::max<size_t>(2, (size_t{512} << 20) / n_bytes));
@@ -409,7 +372,7 @@ class Model {
   unsigned* n_done_ = nullptr;
 };
 
-void bench_tokens(Timer& time, Model& model, int n_rows, int position) {
+void bench_tokens(GraphTimer& time, Model& model, int n_rows, int position) {
   Launch how = launch_on(time.stream());
   model.set_step(n_rows, position);
   const auto us = [&](int parts) { return time([&] { model.enqueue(parts, how); }); };
@@ -429,7 +392,7 @@ enum class Extent { layers, quick, all };
 
 void run_all(Extent extent) {
   const bool quick = extent != Extent::all;
-  Timer time;
+  GraphTimer time;
   const size_t n_bytes = size_t{2} << 30;
   auto* const memory = device<uint4>(n_bytes / 16);
   unsigned* const sink = device<unsigned>(1);
@@ -478,15 +441,12 @@ void run_all(Extent extent) {
 }  // namespace sluice::backend::cuda
 
 int main(int argc, char** argv) {
-  try {
+  return sluice::bench::bench_main([&] {
     using sluice::backend::cuda::Extent;
     const std::string flag = argc > 1 ? argv[1] : "";
     sluice::backend::cuda::run_all(flag == "--layers"  ? Extent::layers
                                    : flag == "--quick" ? Extent::quick
                                                        : Extent::all);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_gpu_kernels: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

@@ -13,6 +13,7 @@
 #include "backend/cuda/wide_block.cuh"
 #include "backend/cuda/wide_experts.h"
 #include "base/random.h"
+#include "bench_main.h"
 #include "gpu_wide.cuh"
 
 namespace sluice::backend::cuda {
@@ -240,11 +241,8 @@ void run_all() {
 }  // namespace sluice::backend::cuda
 
 int main() {
-  try {
+  return sluice::bench::bench_main([] {
     sluice::backend::cuda::run_all();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_gpu_wide: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

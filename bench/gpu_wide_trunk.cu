@@ -9,6 +9,7 @@
 #include "backend/cuda/wide_gemm.h"
 #include "backend/cuda/wide_heads.h"
 #include "backend/cuda/wide_route.h"
+#include "bench_main.h"
 #include "gpu_wide.cuh"
 
 namespace sluice::backend::cuda {
@@ -149,11 +150,8 @@ void run_all() {
 }  // namespace sluice::backend::cuda
 
 int main() {
-  try {
+  return sluice::bench::bench_main([] {
     sluice::backend::cuda::run_all();
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "bench_gpu_wide_trunk: %s\n", e.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

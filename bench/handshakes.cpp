@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/machine_fingerprint.h"
 #include "base/units.h"
+#include "bench_main.h"
 #include "engine/loaded_model.h"
 #include "engine/machine/one_expert.h"
 
@@ -100,10 +101,5 @@ int run(int argc, char** argv) {
 }  // namespace sluice
 
 int main(int argc, char** argv) {
-  try {
-    return sluice::run(argc, argv);
-  } catch (const sluice::Error& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
-    return 1;
-  }
+  return sluice::bench::bench_main([&] { return sluice::run(argc, argv); });
 }

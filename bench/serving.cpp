@@ -22,7 +22,8 @@
 #include "base/random.h"
 #include "base/units.h"
 #include "base/wall_clock.h"
-#include "bench/chat_steps.h"
+#include "bench_main.h"
+#include "chat_steps.h"
 #include "model_file/shape.h"
 #include "policy/trace/trace_generator.h"
 #include "sluice/engine.h"
@@ -217,10 +218,5 @@ int run(int argc, char** argv) {
 }  // namespace sluice
 
 int main(int argc, char** argv) {
-  try {
-    return sluice::run(argc, argv);
-  } catch (const sluice::Error& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
-    return 1;
-  }
+  return sluice::bench::bench_main([&] { return sluice::run(argc, argv); });
 }

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/machine_fingerprint.h"
 #include "base/random.h"
+#include "bench_main.h"
 #include "cli/bench/route_trace.h"
 #include "cli/simulate/routing_shape.h"
 #include "engine/machine/session_plan.h"
@@ -165,10 +166,5 @@ int run(int argc, char** argv) {
 }  // namespace sluice
 
 int main(int argc, char** argv) {
-  try {
-    return sluice::run(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "error: %s\n", e.what());
-    return 1;
-  }
+  return sluice::bench::bench_main([&] { return sluice::run(argc, argv); });
 }
