@@ -17,6 +17,7 @@ namespace sluice::engine {
 namespace {
 
 using backend::MemoryKind;
+using backend::WeightView;
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + std::ssize(values) / 2;
@@ -31,18 +32,21 @@ double seconds_of(const Work& work) {
   return wall_seconds() - start;
 }
 
-// An expert of one layer for one row of zeros: found on the device, or asked of the host, each time
-// another one, so that it comes from memory.
+// Layers whose experts are asked for by turns: with those of one alone some hosts' caches hold all
+// of them (128 of 2.8 MB are 360 MB), and the host is faster than it is while it decodes.
+constexpr size_t kLayersByTurns = 8;
+constexpr uint64_t kPageBytes = 4096;
+
+// One expert for one row of zeros: found on the device, or asked of the host, each time another one
+// of another layer, so that it comes from memory.
 class OneExpert {
  public:
   OneExpert(const model::Model& model, backend::Device& device, ThreadPool& threads)
-      : experts_(experts_of(model)),
-        layer_(model.layers().back().id),
-        layout_(experts_),
+      : layers_(layers_of(model)),
         mailbox_(device, {1, 1, model.config().d_model}),
         mapped_(device.allocate(MemoryKind::mapped, lay_out(nullptr))),
         own_([&](uint64_t n) { return device.allocate(MemoryKind::device, n); }, model, 1),
-        slot_(device.allocate(MemoryKind::device, layout_.stride)),
+        slot_(device.allocate(MemoryKind::device, layers_[0].layout.stride)),
         n_scratch_(2 * static_cast<uint64_t>(model.config().d_model) * sizeof(float)),
         scratch_(device.allocate(MemoryKind::device, n_scratch_)),
         stream_(device.make_stream("calibration")),
@@ -52,9 +56,21 @@ class OneExpert {
     lay_out(mapped_.data());
     *n_live_ = 1, *routing_.weights = 1.0f;
     clear(own_.view(1));
-    copy_expert(experts_, 0, slot_.data(), *stream_);
+    copy_expert(layers_[0].experts, 0, slot_.data(), *stream_);
     stream_->finish();
-    record();
+    for (Layer& layer : layers_) layer.recording = record(layer);
+  }
+
+  // The next layer's next expert.
+  void advance() {
+    at_ = (at_ + 1) % layers_.size();
+    if (at_ == 0) expert_ = (expert_ + 1) % static_cast<int32_t>(layer().experts.gate.n_mats);
+    // From a file that is mapped, a first look at a page takes longer than its bytes.
+    const backend::ExpertMatrices matrices = layer().experts.expert(expert_);
+    for (const WeightView* w : {&matrices.gate, &matrices.up, &matrices.down}) {
+      const auto* const first = reinterpret_cast<const volatile char*>(w->data);
+      for (uint64_t i = 0; i < w->matrix_bytes(); i += kPageBytes) static_cast<void>(first[i]);
+    }
   }
 
   // Nobody else may use the threads meanwhile.
@@ -67,18 +83,41 @@ class OneExpert {
     if (!is_answered) throw Error(Errc::device, cat("the handshake was not measured: ", fault));
     return seconds;
   }
-  uint64_t n_bytes() const { return layout_.n_bytes; }
+  uint64_t n_bytes() const { return layers_[at_].layout.n_bytes; }
 
  private:
-  static backend::ExpertsView experts_of(const model::Model& model) {
-    backend::ExpertsView experts = model.layers().back().experts;
-    experts.shared_gate = {};
-    return experts;
+  struct Layer {
+    backend::ExpertsView experts;
+    LayerId id;
+    backend::ExpertLayout layout;
+    std::unique_ptr<backend::Recording> recording = {};
+  };
+
+  // Some whose experts are like the last one's, from the first to the last: so one of them stands
+  // for all on the device. (To copy each would bring it into the host's caches.)
+  static std::vector<Layer> layers_of(const model::Model& model) {
+    const auto like = [](const WeightView& a, const WeightView& b) {
+      return a.type == b.type && a.n_rows == b.n_rows && a.n_cols == b.n_cols &&
+             a.n_mats == b.n_mats;
+    };
+    const backend::ExpertsView& last = model.layers().back().experts;
+    std::vector<Layer> all;
+    for (const model::Layer& layer : model.layers()) {
+      backend::ExpertsView e = layer.experts;
+      if (!like(e.gate, last.gate) || !like(e.up, last.up) || !like(e.down, last.down)) continue;
+      e.shared_gate = {};
+      all.push_back({e, layer.id, backend::ExpertLayout(e)});
+    }
+    std::vector<Layer> some;
+    const size_t n = std::min(all.size(), kLayersByTurns);
+    for (size_t i = 0; i < n; ++i) some.push_back(std::move(all[i * all.size() / n]));
+    return some;
   }
+  Layer& layer() { return layers_[at_]; }
 
   uint64_t lay_out(std::byte* memory) {
     Carver carver(memory);
-    table_ = carver.take<const std::byte*>(experts_.gate.n_mats);
+    table_ = carver.take<const std::byte*>(layers_[0].experts.gate.n_mats);
     log_ = {carver.take<backend::LayerLog>(1), carver.take<RoutedExpert>(1)};
     routing_ = {1, carver.take<int32_t>(1), carver.take<float>(1), nullptr};
     n_live_ = carver.take<int32_t>(1);
@@ -100,11 +139,11 @@ class OneExpert {
     zero(rows.x.data, rows.x.n_cols);
   }
 
-  void record() {
+  std::unique_ptr<backend::Recording> record(const Layer& layer) {
     const model::Activations rows = own_.view(1);
     stream_->begin_recording();
-    ops_->find_experts(experts_,
-                       {.layer = layer_,
+    ops_->find_experts(layer.experts,
+                       {.layer = layer.id,
                         .step = step_,
                         .n_live = n_live_,
                         .table = table_,
@@ -112,25 +151,24 @@ class OneExpert {
                         .link_share = link_share_,
                         .log = log_},
                        rows.expert_input, routing_);
-    ops_->compute_found(experts_, rows.expert_input);
+    ops_->compute_found(layer.experts, rows.expert_input);
     ops_->add_found(routing_, rows.x);
-    recording_ = stream_->end_recording();
+    return stream_->end_recording();
   }
 
   double replay(const std::byte* slot) {
-    int32_t& expert = *routing_.experts;
-    expert = (expert + 1) % static_cast<int32_t>(experts_.gate.n_mats);
-    table_[expert] = slot;
+    *routing_.experts = expert_;
+    table_[expert_] = slot;
     ++*step_;
     return seconds_of([&] {
-      stream_->replay(*recording_);
+      stream_->replay(*layer().recording);
       stream_->finish();
     });
   }
 
-  backend::ExpertsView experts_;
-  LayerId layer_;
-  backend::ExpertLayout layout_;
+  std::vector<Layer> layers_;
+  size_t at_ = 0;       // the layer
+  int32_t expert_ = 0;  // of it
   backend::Mailbox mailbox_;
   // In `mapped_`:
   const std::byte** table_ = nullptr;
@@ -144,7 +182,6 @@ class OneExpert {
   backend::Buffer slot_;
   uint64_t n_scratch_;
   backend::Buffer scratch_;
-  std::unique_ptr<backend::Recording> recording_;
   std::unique_ptr<backend::Stream> stream_;
   std::unique_ptr<backend::DeviceOps> ops_;
   MissWorker worker_;
@@ -152,16 +189,21 @@ class OneExpert {
 
 }  // namespace
 
-// What the host needs beyond the expert's bytes and what the step costs anyway.
+// What the host needs beyond the expert's bytes and what the step costs anyway. A layer's hits and
+// misses begin together, so what the device took for the one it had found is a part of the wait.
 double measure_handshake_us(const model::Model& model, backend::Device& device, ThreadPool& threads,
-                            double cpu_gbps, double seconds) {
+                            const MachineRates& rates, double seconds) {
   OneExpert expert(model, device, threads);
-  const double by_rate = static_cast<double>(expert.n_bytes()) / (cpu_gbps * 1e9);
+  const double experts_us = rates.experts_us >= 0.0 ? rates.experts_us : MachineRates().experts_us;
   std::vector<double> extra;
   const double end = wall_seconds() + seconds;
   do {
+    expert.advance();
+    const auto n_bytes = static_cast<double>(expert.n_bytes());
+    const double found =
+        rates.gpu_gbps > 0.0 ? experts_us * 1e-6 + n_bytes / (rates.gpu_gbps * 1e9) : 0.0;
     const double on_device = expert.on_device();
-    extra.push_back(expert.by_host() - on_device - by_rate);
+    extra.push_back(expert.by_host() - on_device + found - n_bytes / (rates.cpu_gbps * 1e9));
   } while (wall_seconds() < end);
   return std::max(median_of(std::move(extra)), 0.0) * 1e6;
 }
