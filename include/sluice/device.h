@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,6 +84,9 @@ struct PlacementInfo {
   bool prefetches = false;
   double predicted_decode = 0.0;  // tokens/s
   double predicted_prefill = 0.0;
+  // The same of a prompt of so many tokens, or of as many that are decoded one by one, after so
+  // many that stand before them.
+  std::function<double(bool is_prompt, int n_tokens, int depth)> predict;
   std::string locality;  // of routing, that the prediction rests on: assumed, or measured
   std::vector<std::string> warnings;
 };

@@ -13,10 +13,12 @@ namespace sluice {
 // Rates are those that kernels reach, not those of the data sheet, in GB/s of 10^9 bytes. The
 // defaults are a typical machine's: a mid-range card on PCIe 4.0 x16, two channels of DDR5.
 struct MachineRates {
-  double link_gbps = 25.0;     // host to device, from pinned memory
-  double cpu_gbps = 60.0;      // weights that all cores read from RAM to decode a token
-  double gpu_gbps = 500.0;     // reading weights from VRAM
-  double handshake_us = 18.0;  // a layer's misses to the CPU workers and back, without their work
+  double link_gbps = 25.0;  // host to device, from pinned memory
+  double cpu_gbps = 60.0;   // weights that all cores read from RAM to decode a token
+  double gpu_gbps = 500.0;  // reading weights from VRAM
+  // A layer's misses to the CPU's workers and back, and their beginning and end: what decoding with
+  // no expert in VRAM takes besides the experts' bytes, on 16 cores beside an H200.
+  double handshake_us = 35.0;
   // What experts of a layer cost the GPU besides their bytes: few are read far below its rate. An
   // H200 takes 6 us + bytes / gpu_gbps for 8 experts as for 64 (docs/decisions/0016).
   double experts_us = 6.0;

@@ -36,6 +36,8 @@ struct RamDeviceOptions {
   double handshake_us = 18.0;
   double layer_us = 10.0;
   double experts_us = 0.0;
+  double lookup_us = 0.0;  // of a layer whose experts may be missing
+  double link_us = 0.0;    // of a layer that reads some over the link, besides their bytes
   double copy_interference = 0.4;
 
   // Tests inject faults here: called before every copy with the number of those before it; what it

@@ -114,8 +114,8 @@ __device__ __forceinline__ float combine(const PairsArgs& a, const float* weight
 template <Type type>
 __global__ void __launch_bounds__(kThreads, 1)
     down_pairs_kernel(const __grid_constant__ PairsArgs a) {
-#if __CUDA_ARCH__ >= 900  // launched nowhere else
   extern __shared__ __align__(128) uint8_t shared[];
+  if (!is_from_sm_90()) return;
   __shared__ HostTimes times;
   __shared__ int n_taken;  // of the groups
   const PairsPlan plan = shared_plan(a);
@@ -215,7 +215,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
   if (adds) *out = combine(a, weights_of_slots, sums + own, own_row, x);
   if (blockIdx.x == 0 && threadIdx.x == 0) write_times(a.p.host, times);
-#endif
 }
 
 template <Type type>

@@ -24,6 +24,15 @@ constexpr int blocks_per_sm(int from_sm_90) {
 #endif
 }
 
+// Whether this is code for sm_90 and later: kernels that are launched nowhere else are empty before.
+constexpr bool is_from_sm_90() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  return false;
+#else
+  return true;
+#endif
+}
+
 __device__ __forceinline__ float warp_sum(float v) { return sum_of_lanes(PerLane<float>{v}).value; }
 
 // Waits until the kernel before has ended and its writes are visible. Every block of every kernel

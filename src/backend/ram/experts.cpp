@@ -103,6 +103,7 @@ void RamKernels::divide_misses(const ExpertsView& experts, float link_share) {
 
 void RamKernels::find_experts(const ExpertsView& experts, const LookupView& lookup,
                               const ExpertInputView& a, const RoutingView& routing) {
+  if (lookup.log.counts) RamDevice::spend(machine_.lookup_us * kMicro);
   found_at_ = device_.now();
   layer_ = lookup.layer;
   has_shared_ = static_cast<bool>(experts.shared_gate);
@@ -138,7 +139,7 @@ void RamKernels::find_experts(const ExpertsView& experts, const LookupView& look
   const uint64_t link_bytes =
       static_cast<uint64_t>(count_experts(link_, experts.gate.n_mats)) * expert_bytes;
   log_->link_bytes += link_bytes;
-  read_by_ = link_.empty() ? found_at_ : device_.cross_link(link_bytes);
+  read_by_ = link_.empty() ? found_at_ : device_.cross_link(link_bytes) + machine_.link_us * kMicro;
   if (lookup.landing.data) land(lookup, expert_bytes);
   ask_host(request_number(*lookup.step, lookup.layer, lookup.part), live(a));
   answered_by_ = found_at_;

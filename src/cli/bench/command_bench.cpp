@@ -121,14 +121,14 @@ std::optional<RouteTrace> take_route_trace(const BenchFlags& flags, BenchReport&
   return trace;
 }
 
-// A device's session predicts one depth alone.
+// Each at its own depth.
 void add_predictions(const BenchForecast& on_cpu, BenchRun& run) {
   const PlacementInfo& placement = run.placement;
   for (size_t i = 0; i < run.tests.size(); ++i) {
-    const bool decode = run.tests[i].kind == BenchKind::decode;
-    run.tests[i].predicted = !run.on_device() ? on_cpu.tokens_per_second[i]
-                             : decode         ? placement.predicted_decode
-                                              : placement.predicted_prefill;
+    BenchTest& test = run.tests[i];
+    test.predicted = run.on_device() ? placement.predict(test.kind == BenchKind::prefill,
+                                                         test.n_tokens, test.depth)
+                                     : on_cpu.tokens_per_second[i];
   }
   run.predicted_by = !run.on_device()     ? cat("what was known before this run: ", on_cpu.rates)
                      : placement.is_dense ? "what a token reads, by where it is"

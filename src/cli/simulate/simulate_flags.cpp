@@ -65,7 +65,7 @@ void MachineFlags::add_to(CLI::App& command) {
   command.add_option("--link", link, "host to GPU: 25GB/s, or a list to sweep (25)");
   command.add_option("--cpu", cpu, "expert kernels of the CPU, or a list (60)");
   command.add_option("--gpu", gpu, "expert kernels of the GPU, or a list (500)");
-  command.add_option("--handshake", handshake, "in a layer with a miss: 18us (18)");
+  command.add_option("--handshake", handshake, "in a layer with a miss: 18us (35)");
 }
 
 std::vector<policy::CostModel> MachineFlags::all() const {

@@ -14,6 +14,7 @@
 #include "engine/machine/session_plan.h"
 #include "engine/step/virtual_stepper.h"
 #include "model_file/shape.h"
+#include "policy/plan/fitted_rates.h"
 #include "policy/plan/planner_cache.h"
 
 namespace sluice::engine {
@@ -30,6 +31,8 @@ backend::RamDeviceOptions device_options(const SimDevice& sim, const Machine& ha
           .handshake_us = hardware.handshake_us,
           .layer_us = policy::kGpuLayerSeconds * 1e6,
           .experts_us = hardware.experts_us,
+          .lookup_us = policy::kLookupSeconds * 1e6,
+          .link_us = policy::kLinkBursts * policy::kLinkBurstSeconds * 1e6,
           .copy_interference = hardware.copy_interference,
           .before_copy = {}};
 }
@@ -258,6 +261,14 @@ void DeviceSteps::fill_info() {
   info_.predicted_decode = forecast.speed.decode;
   info_.predicted_prefill = forecast.speed.prefill;
   info_.locality = session_.locality_source;
+  const policy::Placement on_cpu{.n_gpu_layers = 0,
+                                 .n_slots = std::vector<int>(session_.shape.layers.size())};
+  info_.predict = [shape = session_.shape, machine = session_.machine, work = plan.work,
+                   place = runtime_ ? runtime_->place() : on_cpu,
+                   locality = session_.locality](bool is_prompt, int n_tokens, int depth) {
+    return policy::predict_steps(shape, machine, work, {is_prompt, n_tokens, depth}, place,
+                                 locality);
+  };
   if (!runtime_) return;
   info_.prefetches = runtime_->staging().is_on();
   const policy::Placement& place = runtime_->place();

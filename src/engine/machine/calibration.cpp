@@ -398,8 +398,7 @@ void Calibration::measure_memory() {
 }
 
 void Calibration::measure_handshake() {
-  rates.handshake_us =
-      measure_handshake_us(model_, device_, threads_, rates.cpu_gbps, next_share());
+  rates.handshake_us = measure_handshake_us(model_, device_, threads_, rates, next_share());
 }
 
 using Measure = void (Calibration::*)();

@@ -1,10 +1,11 @@
-// An expert of one layer for one row of zeros, in a recording: found on the device, or asked of the
-// host, each time another one, so that it comes from memory. What a handshake between device and
-// host takes is measured with it (handshake.h, bench/handshakes.cpp).
+// One expert for one row of zeros, in a recording: found on the device, or asked of the host, by
+// turns another one of another layer, so that it comes from memory. What a handshake between device
+// and host takes is measured with it (handshake.h, bench/handshakes.cpp).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "backend/device_ops.h"
 #include "engine/device/miss_worker.h"
@@ -14,8 +15,13 @@ namespace sluice::engine {
 
 class OneExpert {
  public:
-  // Of the last layer; all outlive it. Nobody else may use the threads meanwhile.
+  // All outlive it. Nobody else may use the threads meanwhile.
   OneExpert(const model::Model& model, backend::Device& device, ThreadPool& threads);
+
+  // The next layer's next expert.
+  void advance();
+  // From a file that is mapped, a first look at a page takes longer than its bytes.
+  void touch_pages() const;
 
   // Seconds until the host has waited for it.
   double on_device();
@@ -27,19 +33,26 @@ class OneExpert {
   double ask();
   void end_asking();
 
-  uint64_t n_bytes() const { return layout_.n_bytes; }  // of an expert
+  uint64_t n_bytes() const { return layers_[at_].layout.n_bytes; }  // of the expert
   // Of the last one, as the device wrote it down.
   const backend::LayerLog& log() const { return *log_.counts; }
 
  private:
+  struct Layer {
+    backend::ExpertsView experts;
+    LayerId id;
+    backend::ExpertLayout layout;
+    std::unique_ptr<backend::Recording> recording = {};
+  };
+  static std::vector<Layer> layers_of(const model::Model& model);
   uint64_t lay_out(std::byte* memory);
   void clear(const model::Activations& rows);
-  void record();
+  std::unique_ptr<backend::Recording> record(const Layer& layer);
   double replay(const std::byte* slot);
 
-  backend::ExpertsView experts_;
-  LayerId layer_;
-  backend::ExpertLayout layout_;
+  std::vector<Layer> layers_;
+  size_t at_ = 0;       // the layer
+  int32_t expert_ = 0;  // of it
   backend::Mailbox mailbox_;
   // In `mapped_`:
   const std::byte** table_ = nullptr;
@@ -53,7 +66,6 @@ class OneExpert {
   backend::Buffer slot_;
   uint64_t n_scratch_;
   backend::Buffer scratch_;
-  std::unique_ptr<backend::Recording> recording_;
   std::unique_ptr<backend::Stream> stream_;
   std::unique_ptr<backend::DeviceOps> ops_;
   MissWorker worker_;

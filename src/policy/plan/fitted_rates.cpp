@@ -82,16 +82,21 @@ class Fit {
 }  // namespace
 
 double predict_steps(const ModelShape& model, const Machine& machine, const Workload& work,
-                     const Steps& steps) {
+                     const Steps& steps, const Placement& place, const LocalityCurve& locality) {
   Workload as_asked = work;
   if (steps.is_prompt) as_asked.prefill_chunk = std::min(work.prefill_chunk, steps.n_tokens);
   const int n_alike = steps.is_prompt ? steps.n_tokens - as_asked.prefill_chunk : steps.n_tokens;
   as_asked.n_ctx = as_asked.depth = steps.depth + n_alike / 2;  // of the mean token, or chunk
+  const Speed all = predict(model, machine, as_asked, place, locality);
+  return steps.is_prompt ? all.prefill : all.decode;
+}
+
+double predict_steps(const ModelShape& model, const Machine& machine, const Workload& work,
+                     const Steps& steps) {
   const Placement on_cpu{.n_gpu_layers = 0, .n_slots = std::vector<int>(model.layers.size())};
   Machine steps_alone = machine;
   steps_alone.sampling_us = 0.0;  // measured steps end with their logits
-  const Speed all = predict(model, steps_alone, as_asked, on_cpu, LocalityCurve::typical());
-  return steps.is_prompt ? all.prefill : all.decode;
+  return predict_steps(model, steps_alone, work, steps, on_cpu, LocalityCurve::typical());
 }
 
 MachineRates fit_cpu_rates(const ModelShape& model, const Machine& machine, const Workload& work,

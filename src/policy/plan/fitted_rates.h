@@ -20,6 +20,10 @@ struct MeasuredSteps {
   double tokens_per_second = 0.0;
 };
 
+// Tokens/s of steps, wherever the model is, at the depth of their mean token or chunk.
+double predict_steps(const ModelShape& model, const Machine& machine, const Workload& work,
+                     const Steps& steps, const Placement& place, const LocalityCurve& locality);
+
 // Tokens/s of steps on the CPU alone. `work` says how keys and values are kept, and in which chunks
 // a prompt is read; its context and depth do not matter.
 double predict_steps(const ModelShape& model, const Machine& machine, const Workload& work,

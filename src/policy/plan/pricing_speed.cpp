@@ -22,12 +22,15 @@ class Clock {
  public:
   Clock(const ModelShape& model, const Hardware& hardware, const Workload& work)
       : n_used_(model.n_experts_used),
+        n_heads_(model.n_heads),
+        n_cols_(model.d_model),
         sequence_{.n_ctx = work.forecast_depth(),
                   .k_type = work.k_type,
                   .v_type = work.v_type,
                   .prefill_chunk = work.prefill_chunk},
         chunk_(work.prefill_chunk),
         gpu_(hardware.gpu_gbps * kGiga),
+        expert_rate_(model.is_dense ? std::min(gpu_, kNetworkRate) : gpu_),
         link_(hardware.link_gbps * kGiga),
         cpu_(hardware.cpu_gbps * kGiga),
         cpu_kv_(hardware.cpu_kv_gbps > 0.0 ? hardware.cpu_kv_gbps * kGiga : cpu_),
@@ -56,16 +59,21 @@ class Clock {
   // The trunk, then the experts. Their number is a mean: of the whole numbers beside it, each
   // counts as far as the mean is from the other.
   double decode_gpu_layer(const LayerShape& layer, const DecodeRows& rows, const Distinct& experts,
-                          double link_share) const {
-    const double trunk = on_gpu(trunk_bytes(layer), trunk_ops(layer, rows.n_rows)) +
-                         rows.n_sequences * kv_bytes_at(layer, sequence_.n_ctx) / gpu_;
-    if (layer.n_experts == 0) return kGpuLayerSeconds + trunk;
+                          double link_share, double resident, double copies) const {
+    const double trunk =
+        kGpuLayerSeconds +
+        on_gpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer, rows.n_rows)) +
+        attend_seconds(layer, rows.n_sequences) +
+        rows.n_sequences * 2.0 * static_cast<double>(layer.state_bytes) /
+            std::min(gpu_, kStateRate);
+    if (layer.n_experts == 0) return trunk;
     const double missing = experts.sum() > 0.0 ? experts.misses / experts.sum() : 0.0;
     const int fewer = static_cast<int>(experts.sum());
     const double way = experts.sum() - fewer;
     double seconds = (1.0 - way) * expected_seconds(layer, fewer, missing, link_share);
     if (way > 0.0) seconds += way * expected_seconds(layer, fewer + 1, missing, link_share);
-    return kGpuLayerSeconds + trunk + seconds;
+    const double lookup = resident < 1.0 ? kLookupSeconds : 0.0;
+    return trunk + seconds + lookup + (1.0 - link_share) * copies * kCopySeconds;
   }
   double output(const ModelShape& model, int n_rows, bool uses_gpu) const {
     const auto bytes = static_cast<double>(model.output_bytes);
@@ -89,14 +97,16 @@ class Clock {
   double prefill_gpu_layer(const LayerShape& layer, double resident) const {
     const double missing = 1.0 - resident;
     const double ops = expert_ops(layer, chunk_);
-    const double all = experts_ + on_gpu(touched_bytes(layer), ops);
-    const double trunk =
-        kGpuLayerSeconds + on_gpu(static_cast<double>(layer.trunk_bytes), trunk_ops(layer, chunk_));
-    const double streamed = std::max(trunk + all, missing * touched_bytes(layer) / link_);
-    const double split = experts_ + resident * (all - experts_) +
-                         (missing > 0.0 ? handshake_ : 0.0) +
-                         on_cpu(missing * touched_bytes(layer), missing * ops);
-    return layer.n_experts == 0 ? trunk : std::min(streamed, trunk + split);
+    const double experts = products(touched_bytes(layer), ops);
+    const double trunk = kWideLayerSeconds + (layer.state_bytes > 0 ? kWideRecurrentSeconds : 0.0) +
+                         wide_rows(layer) +
+                         products(static_cast<double>(layer.trunk_bytes), trunk_ops(layer, chunk_));
+    if (layer.n_experts == 0) return trunk;
+    const double crossing = missing * touched_bytes(layer) / (kWaveShare * link_);
+    const double by_cpu =
+        missing > 0.0 ? handshake_ + on_cpu(missing * touched_bytes(layer), missing * ops) : 0.0;
+    return std::min(std::max(trunk + experts_ + experts, crossing),
+                    trunk + experts_ + resident * experts + by_cpu);
   }
 
  private:
@@ -122,7 +132,33 @@ class Clock {
     const int n_cpu = n_misses - n_link;
     const double cpu =
         n_cpu > 0 ? handshake_ + (n_cpu + interference_ * n_link) * expert / cpu_ : 0.0;
-    return std::max({experts_ + n_hits * expert / gpu_, n_link * expert / link_, cpu});
+    const double link =
+        n_link > 0 ? kLinkBursts * kLinkBurstSeconds + n_link * expert / link_ : 0.0;
+    return std::max({experts_ + n_hits * expert / expert_rate_, link, cpu});
+  }
+  // One row of each sequence.
+  double attend_seconds(const LayerShape& layer, int n_sequences) const {
+    if (!layer.attends()) return 0.0;
+    const double bytes = n_sequences * kv_bytes_at(layer, sequence_.n_ctx);
+    return bytes / std::min(gpu_, kAttendRate) +
+           (positions(layer, sequence_.n_ctx) >= kSplitPositions ? kSplitSeconds : 0.0);
+  }
+  static double positions(const LayerShape& layer, int depth) {
+    return layer.window > 0 ? std::min(layer.window, depth) : depth;
+  }
+  // Of a chunk: weights are read and unpacked, and multiplied by all rows.
+  double products(double bytes, double ops) const {
+    return bytes / (kUnpackShare * gpu_) + ops / gpu_ops_;
+  }
+  // Of a chunk, what each of its rows takes besides products: attention, the mean one from the
+  // chunk's middle, the delta rule, and norms and the like.
+  double wide_rows(const LayerShape& layer) const {
+    const double attend_ops = layer.attends() ? 4.0 * n_heads_ * layer.k_head_dim *
+                                                    positions(layer, sequence_.n_ctx + chunk_ / 2)
+                                              : 0.0;
+    return chunk_ * (attend_ops / (gpu_ * kAttendOpsPerByte) +
+                     static_cast<double>(layer.state_bytes) / (gpu_ * kWideStateShare) +
+                     kRowPasses * sizeof(float) * n_cols_ / gpu_);
   }
   double on_gpu(double bytes, double ops) const { return std::max(bytes / gpu_, ops / gpu_ops_); }
   double on_cpu(double bytes, double ops) const { return std::max(bytes / cpu_, ops / cpu_ops_); }
@@ -155,9 +191,11 @@ class Clock {
   }
 
   int n_used_;
+  int n_heads_, n_cols_;
   Workload sequence_;  // one, so long as the tokens before those that are predicted
   int chunk_;
-  double gpu_, link_, cpu_, cpu_kv_, cpu_kv_prompt_;  // bytes/s; the last may be 0: not counted
+  double gpu_, expert_rate_;                    // bytes/s
+  double link_, cpu_, cpu_kv_, cpu_kv_prompt_;  // the same; the last may be 0: not counted
   double gpu_ops_, cpu_ops_;
   double handshake_;
   double experts_;  // of a layer's, besides their bytes
@@ -165,90 +203,6 @@ class Clock {
 };
 
 }  // namespace
-
-LocalityCurve LocalityCurve::typical() {
-  return LocalityCurve({{0.0625, 0.43}, {0.125, 0.63}, {0.188, 0.75}, {0.25, 0.83}, {0.375, 0.92}});
-}
-
-LocalityCurve LocalityCurve::of(const RoutingProfile& profile) {
-  constexpr int kPoints = 16;
-  const auto n_experts = static_cast<size_t>(profile.n_experts());
-  std::vector<float> rates = profile.rates();
-  std::vector<double> hits(kPoints, 0.0);  // sums over layers, by share
-  int n_layers = 0;
-  for (size_t first = 0; first < rates.size(); first += n_experts) {
-    const std::span<float> layer(rates.data() + first, n_experts);
-    std::ranges::sort(layer, std::greater());
-    const double all = std::accumulate(layer.begin(), layer.end(), 0.0);
-    if (all <= 0.0) continue;
-    ++n_layers;
-    for (int p = 1; p < kPoints; ++p) {
-      const double n = static_cast<double>(p) / kPoints * static_cast<double>(n_experts);
-      const auto whole = static_cast<size_t>(n);
-      double held =
-          std::accumulate(layer.begin(), layer.begin() + static_cast<int64_t>(whole), 0.0);
-      if (whole < n_experts) held += (n - std::floor(n)) * layer[whole];
-      hits[static_cast<size_t>(p)] += held / all;
-    }
-  }
-  CHECK(n_layers > 0);
-  std::vector<Point> points;
-  for (int p = 1; p < kPoints; ++p) {
-    points.push_back(
-        {static_cast<double>(p) / kPoints, std::min(hits[static_cast<size_t>(p)] / n_layers, 1.0)});
-  }
-  LocalityCurve curve(points);
-  curve.is_popularity_ = true;
-  return curve;
-}
-
-LocalityCurve::LocalityCurve(std::vector<Point> points) : points_(std::move(points)) {
-  points_.insert(points_.begin(), {0.0, 0.0});
-  points_.push_back({1.0, 1.0});
-  for (size_t i = 1; i < points_.size(); ++i) {
-    CHECK(points_[i].resident > points_[i - 1].resident && points_[i].hits >= points_[i - 1].hits);
-  }
-}
-
-double LocalityCurve::hits(double resident) const {
-  if (resident >= 1.0) return 1.0;
-  const auto next =
-      std::ranges::upper_bound(points_, std::max(resident, 0.0), {}, &Point::resident);
-  const auto before = std::prev(next);
-  const double way = (resident - before->resident) / (next->resident - before->resident);
-  return before->hits + way * (next->hits - before->hits);
-}
-
-// Each of n experts that are chosen with the same probability p is met by one of the rows at least
-// with 1 - (1 - p)^rows.
-Distinct LocalityCurve::distinct(double resident, const DecodeRows& rows, Choice choice) const {
-  const double n_experts = choice.n_experts;
-  const auto met = [&](double n, double calls) {
-    return n > 0.0 ? n * (1.0 - std::pow(1.0 - std::min(calls / n, 1.0), rows.n_rows)) : 0.0;
-  };
-  if (!is_popularity_) {
-    const double share = resident / rows.n_sequences;
-    const double own = hits(share);
-    const double by_chance = share < 1.0 ? (resident - share) / (1.0 - share) : 0.0;
-    const double missed = choice.n_used * (1.0 - own) * (1.0 - by_chance);
-    const double all = met(n_experts, choice.n_used);
-    const double misses = std::min(met((1.0 - resident) * n_experts, missed), all);
-    return {all - misses, misses};
-  }
-  Distinct sum{0.0, 0.0};
-  for (size_t i = 1; i < points_.size(); ++i) {
-    const Point& from = points_[i - 1];
-    const Point& to = points_[i];
-    const double middle = std::clamp(resident, from.resident, to.resident);
-    const double calls = choice.n_used * (to.hits - from.hits) / (to.resident - from.resident);
-    const auto part = [&](double begin, double end) {
-      return met((end - begin) * n_experts, (end - begin) * calls);
-    };
-    sum.hits += part(from.resident, middle);
-    sum.misses += part(middle, to.resident);
-  }
-  return sum;
-}
 
 double step_seconds(const Hardware& hardware, bool uses_gpu) {
   const double device = uses_gpu ? hardware.launch_us + hardware.readback_us : 0.0;
@@ -286,7 +240,8 @@ Times times_of(const ModelShape& model, const Hardware& hardware, const Workload
       t.prefill += clock.prefill_cpu_layer(layer);
       continue;
     }
-    t.decode += clock.decode_gpu_layer(layer, rows, experts, place.link_share);
+    t.decode += clock.decode_gpu_layer(layer, rows, experts, place.link_share, resident,
+                                       experts.misses * locality.copies(resident));
     t.prefill += clock.prefill_gpu_layer(layer, resident);
     if (layer.n_experts == 0) continue;
     hits_sum += locality.hits(resident);

@@ -18,9 +18,11 @@ struct DeviceSession : testing::Test {
 
   // A device that has room for so much of the experts, and for all else.
   DeviceOptions device(double share, int chunk = 32) const {
-    const policy::ModelShape shape = file.shape();
+    return device_for(file.shape(), share, chunk);
+  }
+  static DeviceOptions device_for(const policy::ModelShape& shape, double share, int chunk) {
     const policy::Workload work{.n_ctx = 64, .prefill_chunk = chunk};
-    const policy::Placement none{2, {0, 0}, 0, 0.0};
+    const policy::Placement none{shape.n_layers(), std::vector<int>(shape.layers.size()), 0, 0.0};
     DeviceOptions d;
     d.kind = DeviceKind::sim;
     d.sim.machine.vram_free =
@@ -74,11 +76,22 @@ TEST_F(DeviceSession, GivesTheLogitsOfTheCpuForEveryWish) {
 }
 
 TEST_F(DeviceSession, SaysWhatBecameOfTheWishes) {
-  DeviceOptions d = device(0.5);
+  // Of six layers: two have room in the buffers for streaming, so that all would be resident.
+  model_file::SynthOptions deep = model::test::tiny_options("qwen3moe", "Q8_0");
+  deep.config.n_layers = 6;
+  const OpenModel deep_file(deep);
+  DeviceOptions d = device_for(deep_file.shape(), 0.5, 32);
   d.moe = ExpertPlace::gpu;
-  Session streamed(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
+  const Model deep_model = Model::load(deep_file.path(), {.n_threads = 2});
+  Session streamed(deep_model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});
   EXPECT_EQ(streamed.placement().mode_key, "streamed");
   EXPECT_EQ(streamed.placement().link_share, 1.0);
+  // At the depth that a plan has they are the plan's; deeper texts and short prompts are slower.
+  const PlacementInfo placement = streamed.placement();
+  EXPECT_NEAR(placement.predict(false, 1, 64), placement.predicted_decode, 1e-6);
+  EXPECT_LT(placement.predict(false, 1, 4096), placement.predicted_decode);
+  EXPECT_LT(placement.predict(true, 2, 0), placement.predict(true, 32, 0));
+  d = device(0.5);
   d.moe = ExpertPlace::cpu;
   d.n_gpu_layers = 2;
   Session cpu(model, {.n_ctx = 64, .prefill_chunk = 32, .device = d});

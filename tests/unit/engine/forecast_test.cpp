@@ -146,7 +146,10 @@ class Forecast : public ::testing::Test {
                                .device_gbps = h.gpu_gbps,
                                .cpu_gbps = h.cpu_gbps,
                                .handshake_us = h.handshake_us,
+                               .layer_us = policy::kGpuLayerSeconds * 1e6,
                                .experts_us = h.experts_us,
+                               .lookup_us = policy::kLookupSeconds * 1e6,
+                               .link_us = policy::kLinkBursts * policy::kLinkBurstSeconds * 1e6,
                                .copy_interference = h.copy_interference,
                                .before_copy = {}});
     ThreadPool threads(1);

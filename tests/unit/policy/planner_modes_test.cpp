@@ -93,6 +93,7 @@ TEST(PlannerModes, SplitsMissesOnlyWhereThatGainsEnough) {
   Hardware h = desktop();
   h.link_gbps = h.cpu_gbps = 50.0;
   h.copy_interference = 0.0;
+  h.vram_free = 6 * kGiB;
   const Plan split = make_plan(qwen3_30b(), h, wishes);
   EXPECT_EQ(split.link_share, 0.5);
   EXPECT_EQ(split.forecast().link_share, 0.5);

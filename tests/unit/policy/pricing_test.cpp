@@ -289,28 +289,38 @@ TEST(Speed, IsTheSumOfItsLayersAndInEachTheSlowestOfThree) {
     return 1000.0 /
            predict(m, h, work, {n_gpu_layers, {n_slots}, kCudaBytes, link_share}, half).decode;
   };
+  // A layer's kernels on the GPU; looking up experts of which some may be missing; reading the
+  // link.
+  const double layer = kGpuLayerSeconds * 1e3, lookup = kLookupSeconds * 1e3;
+  const double bursts = kLinkBursts * kLinkBurstSeconds * 1e3;
   // CPU: 20 us + (40 + 80 + 60) MB at 100 GB/s.
   EXPECT_NEAR(ms(0, 0), 0.020 + 1.8, 1e-9);
-  // All resident: 10 us + 180 MB at 1000 GB/s.
-  EXPECT_NEAR(ms(1, 16), 0.010 + 0.18, 1e-9);
+  // All resident: the layer + 180 MB at 1000 GB/s.
+  EXPECT_NEAR(ms(1, 16), layer + 0.18, 1e-9);
   // No slot: trunk and output on the GPU, experts on the CPU, a handshake.
-  EXPECT_NEAR(ms(1, 0), 0.010 + 0.1 + 0.8 + 0.020, 1e-9);
+  EXPECT_NEAR(ms(1, 0), layer + lookup + 0.1 + 0.8 + 0.020, 1e-9);
   // Three of four calls hit. The chance that all eight do is 0.75^8 = 0.1001: then they take 0.08;
   // else the CPU's part decides, 0.02 and 0.1 for each of two misses on average.
   const double all_hit = std::pow(0.75, 8);
-  EXPECT_NEAR(ms(1, 8), 0.010 + 0.1 + all_hit * 0.08 + (1 - all_hit) * 0.020 + 2 * 0.1, 1e-9);
+  const double some_miss = 0.1 + all_hit * 0.08 + (1 - all_hit) * 0.020 + 2 * 0.1;
+  EXPECT_NEAR(ms(1, 8), layer + lookup + some_miss, 1e-9);
+  // One copy for four misses: half of one in a step, which the host begins.
+  const LocalityCurve copying({{0.5, 0.75, 0.25}});
+  const Placement cached{1, {8}, kCudaBytes, 0.0};
+  EXPECT_NEAR(1000.0 / predict(m, h, work, cached, copying).decode,
+              layer + lookup + some_miss + 0.5e3 * kCopySeconds, 1e-9);
   // No slot, and half of the misses over the link: 40 MB at 20 GB/s.
-  EXPECT_NEAR(ms(1, 0, 0.5), 0.010 + 0.1 + 2.0, 1e-9);
+  EXPECT_NEAR(ms(1, 0, 0.5), layer + lookup + 0.1 + 2.0 + bursts, 1e-9);
   // A fast one: the CPU's 40 MB decide, and what the link takes from it, 0.4 x 40.
   h.link_gbps = 200.0;
-  EXPECT_NEAR(ms(1, 0, 0.5), 0.010 + 0.1 + 0.020 + 0.56, 1e-9);
+  EXPECT_NEAR(ms(1, 0, 0.5), layer + lookup + 0.1 + 0.020 + 0.56, 1e-9);
   // All over the link: nobody waits for the CPU.
-  EXPECT_NEAR(ms(1, 0, 1.0), 0.010 + 0.1 + 0.4, 1e-9);
+  EXPECT_NEAR(ms(1, 0, 1.0), layer + lookup + 0.1 + 0.4 + bursts, 1e-9);
   // A GPU so slow that its hits decide where there are more than two: everything at
   // 40 GB/s, so 0.25 for a hit, against 0.02 and 0.1 for a miss.
   h.gpu_gbps = 40.0;
   const double ways[] = {1, 8, 28, 56, 70, 56, 28, 8, 1};
-  double expected = 0.010 + 2.5;
+  double expected = layer + lookup + 2.5;
   for (int n_hits = 0; n_hits <= 8; ++n_hits) {
     const double chance = ways[n_hits] * std::pow(0.75, n_hits) * std::pow(0.25, 8 - n_hits);
     expected += chance * (n_hits > 2 ? 0.25 * n_hits : 0.02 + 0.1 * (8 - n_hits));
@@ -320,7 +330,64 @@ TEST(Speed, IsTheSumOfItsLayersAndInEachTheSlowestOfThree) {
   h.gpu_gbps = 1000.0;
   h.launch_us = 12.0, h.readback_us = 15.0, h.sampling_us = 5.0, h.experts_us = 6.0;
   EXPECT_NEAR(ms(0, 0), 0.020 + 1.8 + 0.005, 1e-9);
-  EXPECT_NEAR(ms(1, 16), 0.010 + 0.18 + 0.032 + 0.006, 1e-9);
+  EXPECT_NEAR(ms(1, 16), layer + 0.18 + 0.032 + 0.006, 1e-9);
+}
+
+// What a layer takes by what it is, on a card whose memory is faster than its kernels and on one
+// whose memory is slower.
+TEST(Speed, KnowsKindsOfLayers) {
+  const auto seconds = [](double gpu_gbps, LayerShape layer, int depth, bool is_dense = false) {
+    ModelShape m{.architecture = "any", .name = "", .n_experts_used = 1, .is_dense = is_dense};
+    m.layers = {layer};
+    Hardware h;
+    h.gpu_gbps = gpu_gbps;
+    h.launch_us = h.readback_us = h.sampling_us = h.experts_us = 0.0;
+    const Placement place{1, {layer.n_experts}};
+    const Workload work{.n_ctx = 65536, .depth = depth};
+    return 1.0 / predict(m, h, work, place, LocalityCurve::typical()).decode;
+  };
+  const LayerShape attends{.n_kv_heads = 4, .k_head_dim = 128, .v_head_dim = 128};
+  const LayerShape slides{.n_kv_heads = 4, .k_head_dim = 128, .v_head_dim = 128, .window = 128};
+  const LayerShape recurs{.state_bytes = 2'000'000};
+  const LayerShape network{.n_experts = 1, .expert_bytes = 90'000'000};
+  const double layer = kGpuLayerSeconds;
+  // 128 positions are attended to by one part, 8,192 by several that are added up; 2 KiB each.
+  EXPECT_NEAR(seconds(1000, attends, 128), layer + 128 * 2048 / 1e12, 1e-12);
+  EXPECT_NEAR(seconds(1000, attends, 8192), layer + kSplitSeconds + 8192 * 2048 / 1e12, 1e-12);
+  EXPECT_NEAR(seconds(9000, attends, 8192), layer + kSplitSeconds + 8192 * 2048 / kAttendRate,
+              1e-12);
+  EXPECT_LT(seconds(1000, slides, 8192), seconds(1000, attends, 2048));
+  // A state is read and written.
+  EXPECT_NEAR(seconds(100, recurs, 128), layer + 4e6 / 100e9, 1e-12);
+  EXPECT_NEAR(seconds(1000, recurs, 128), layer + 4e6 / kStateRate, 1e-12);
+  EXPECT_NEAR(seconds(1000, network, 128, true), layer + 90e6 / 1000e9, 1e-12);
+  EXPECT_NEAR(seconds(4000, network, 128, true), layer + 90e6 / kNetworkRate, 1e-12);
+  EXPECT_NEAR(seconds(4000, network, 128, false), layer + 90e6 / 4000e9, 1e-12);
+}
+
+// A prompt's rows multiply, attend and recur, and each layer's kernels begin and end.
+TEST(Speed, OfAPromptCountsProductsAttentionAndRecurrence) {
+  ModelShape m{.architecture = "any", .name = "", .d_model = 1000, .n_heads = 10};
+  m.layers = {{.trunk_bytes = 47'000'000, .trunk_elems = 100'000'000}};
+  Hardware h;
+  h.gpu_gbps = 1000.0;
+  const auto seconds = [&](int depth) {
+    const Workload work{.n_ctx = 65536, .prefill_chunk = 100, .depth = depth};
+    return 100.0 / predict(m, h, work, {1, {0}}, LocalityCurve::typical()).prefill;
+  };
+  const double rows = 100 * kRowPasses * 4 * 1000 / 1e12;
+  const double products = 47e6 / (kUnpackShare * 1e12) + 2e10 / (kGpuOpsPerByte * 1e12);
+  const double plain = kWideLayerSeconds + rows + products;
+  EXPECT_NEAR(seconds(0), plain, 1e-12);
+  m.layers[0].n_kv_heads = 2;
+  m.layers[0].k_head_dim = m.layers[0].v_head_dim = 64;
+  // 100 rows with 50 positions before them on the mean, and 4000 more; 10 heads of 64.
+  EXPECT_NEAR(seconds(0), plain + 100 * 4.0 * 10 * 64 * 50 / (kAttendOpsPerByte * 1e12), 1e-12);
+  EXPECT_NEAR(seconds(4000), plain + 100 * 4.0 * 10 * 64 * 4050 / (kAttendOpsPerByte * 1e12),
+              1e-12);
+  m.layers[0] = {.trunk_bytes = 47'000'000, .trunk_elems = 100'000'000, .state_bytes = 3'000'000};
+  EXPECT_NEAR(seconds(0), plain + kWideRecurrentSeconds + 100 * 3e6 / (kWideStateShare * 1e12),
+              1e-12);
 }
 
 TEST(Speed, PrefillsByStreamingOrOnTheCpuWhicheverIsFaster) {
@@ -330,9 +397,9 @@ TEST(Speed, PrefillsByStreamingOrOnTheCpuWhicheverIsFaster) {
   const auto prefill = [&](int n_slots) {
     return predict(m, h, work, whole_gpu(m, n_slots), LocalityCurve::typical()).prefill;
   };
-  // 512 tokens meet all 128 experts: 17.55 GB of them at 25 GB/s take 0.702 s; the output 0.3 GB /
-  // 400 GB/s. The trunk's 0.094 s at 10 T/s go on beside that, and the experts' own 0.185.
-  EXPECT_NEAR(prefill(0), 512 / (0.702 + 0.001), 2.0);
+  // 512 tokens meet all 128 experts: 17.55 GB of them at 25 GB/s take 0.702 s where the link is
+  // never at rest; the output 0.3 GB / 400 GB/s. What is computed goes on beside that.
+  EXPECT_NEAR(prefill(0), 512 / (0.702 / kWaveShare + 0.001), 2.0);
   EXPECT_GT(prefill(64), prefill(0) * 1.5);
   EXPECT_GT(prefill(128), prefill(64));
   h.link_gbps = 0.1;  // the CPU takes over, so it cannot fall below what that does

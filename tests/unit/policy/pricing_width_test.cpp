@@ -120,21 +120,5 @@ TEST(PredictedWidths, SequencesReachThePlan) {
   EXPECT_NEAR(eight.step_seconds(), 8 / eight.forecast().speed.decode, 1e-12);
 }
 
-// Qwen3-30B-A3B, all in VRAM, 128 tokens into a text: 1336.6 us a token without the host's part
-// (bench/results/gpu_kernels.md), with the rate that 8 and 64 experts of Q4_K have there.
-TEST(PredictedDecode, IsThatOfAnH200) {
-  Hardware h = desktop();
-  h.gpu_gbps = 3673.0;
-  h.experts_us = 5.91;
-  h.launch_us = h.readback_us = h.sampling_us = 0.0;
-  const Workload work{.n_ctx = 4096, .depth = 128};
-  const Placement all{48, std::vector<int>(48, 128)};
-  const double us = 1e6 / predict(qwen3_30b(), h, work, all, LocalityCurve::typical()).decode;
-  EXPECT_NEAR(us / 1336.6, 1.0, 0.05);
-  h.experts_us = 0.0;  // by bytes alone
-  EXPECT_LT(1e6 / predict(qwen3_30b(), h, work, all, LocalityCurve::typical()).decode / 1336.6,
-            0.80);
-}
-
 }  // namespace
 }  // namespace sluice::policy::planner_test
