@@ -222,7 +222,12 @@ def main():
     with tempfile.TemporaryFile(mode="w+") as log:
         server = subprocess.Popen([sluice, "serve", *FLAGS], stdout=subprocess.PIPE, stderr=log, text=True)
         try:
-            port = int(server.stdout.readline().rsplit(":", 1)[1])
+            address = server.stdout.readline()
+            if not address:
+                server.wait(PATIENCE)
+                log.seek(0)
+                sys.exit(f"the server did not start: {log.read().strip()}")
+            port = int(address.rsplit(":", 1)[1])
             print(f"sluice serve {' '.join(FLAGS)}: {seconds:.0f} s, {os.cpu_count()} cores")
             load = Load(port)
             samples, took, late = asyncio.run(run_all(load, server.pid, port, seconds))
