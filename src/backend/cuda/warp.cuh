@@ -24,7 +24,8 @@ constexpr int blocks_per_sm(int from_sm_90) {
 #endif
 }
 
-// Whether this is code for sm_90 and later: kernels that are launched nowhere else are empty before.
+// Whether this is code for sm_90 and later: kernels that are launched nowhere else are empty
+// before.
 constexpr bool is_from_sm_90() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   return false;
