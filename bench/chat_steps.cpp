@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chat_steps.h"
 
-#include <algorithm>
 #include <set>
 
 #include "base/random.h"
@@ -49,9 +48,10 @@ double run_chat_steps(const engine::LoadedModel& model, std::span<const RoutingT
                       int n_at_a_time) {
   constexpr int kPrompt = 32;
   size_t first = 0, step = 0;  // text of row 0, and its token
+  bool is_prompt = false;      // then the router decides
   const auto reroute = [&](LayerId layer, int64_t row, std::span<int32_t> experts) {
-    const RoutingTrace& chat =
-        routes[std::min(first + static_cast<size_t>(row), routes.size() - 1)];
+    if (is_prompt) return;
+    const RoutingTrace& chat = routes[first + static_cast<size_t>(row)];
     const std::span routed = chat.steps[step].layer(layer.value);
     for (size_t k = 0; k < experts.size(); ++k) experts[k] = routed[k].expert.value;
   };
@@ -71,13 +71,14 @@ double run_chat_steps(const engine::LoadedModel& model, std::span<const RoutingT
   const size_t n_steps = routes[0].steps.size();
   for (first = 0; first < routes.size(); first += static_cast<size_t>(n_at_a_time)) {
     std::vector<engine::StepRow> rows;
-    step = 0;
+    is_prompt = true;
     for (int i = 0; i < n_at_a_time; ++i) {
       driver->truncate(SequenceId(i), 0);
       rows.assign(kPrompt, {.sequence = SequenceId(i)});
       for (engine::StepRow& row : rows) row.token = draw();
       driver->step(rows, policy::Phase::prefill, {});
     }
+    is_prompt = false;
     rows.assign(static_cast<size_t>(n_at_a_time), {.wants_logits = true, .is_decode = true});
     const double start = wall_seconds();
     for (step = 0; step < n_steps; ++step) {

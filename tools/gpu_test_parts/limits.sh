@@ -20,7 +20,7 @@ sanitize_session() {
 
 bench_handshakes() {
   # One core feeds the GPU.
-  timeout --kill-after=10 "$limit" "$(program bench_handshakes)" "$work/layer.gguf" cuda "${HANDSHAKES:-1000000}" \
+  timeout --kill-after=10 "$limit" "$(program bench_handshakes)" "$work/layers.gguf" cuda "${HANDSHAKES:-1000000}" \
     $(($(nproc) > 1 ? $(nproc) - 1 : 1))
 }
 
