@@ -192,6 +192,14 @@ TEST_F(Simulate, GeneratesTheSameTraceForTheSameSeed) {
   EXPECT_EQ(rows(flags)[0].at("n_tokens"), 60);
 }
 
+TEST_F(Simulate, UniformRoutingHitsAsOftenAsThereAreSlots) {
+  for (const Json& row : rows({"--generate", "100", "--uniform", "--budget", "25,60"})) {
+    if (row.at("policy") == "belady") continue;  // it sees what comes
+    EXPECT_NEAR(row.at("hit_rate"), row.at("budget").get<double>() / 100, 0.02) << row;
+  }
+  EXPECT_NE(replay({"--uniform"}).exit_code, 0) << "a recorded one is as it is";
+}
+
 // 0.5 % of the default shape's experts are 31 slots for 384 that a token uses.
 TEST_F(Simulate, DoesNotCollapseBelowOneTokensWorthOfSlots) {
   constexpr size_t kPolicies = 7;

@@ -181,6 +181,10 @@ void add_simulate(CLI::App& app) {
   command->add_option("--topic-steps", generator.topic_steps, "tokens of a topic (400)")
       ->transform(at_least(1))
       ->needs(generate);
+  command
+      ->add_flag("--uniform", generator.is_uniform,
+                 "every expert as likely as any other, whatever came before: no text is like that")
+      ->needs(generate);
   command->add_option("--policy", flags->policies,
                       "default,lru,lru-global,slru,lfu,dlfu,belady, or some of them (all)");
   command->add_option("--budget", flags->budgets, "per cent of all experts that VRAM holds")

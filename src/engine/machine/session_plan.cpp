@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/units.h"
+#include "engine/machine/mode_trial.h"
 #include "engine/machine/profile_file.h"
 #include "model_file/shape.h"
 #include "policy/plan/planner_trial.h"
@@ -92,7 +93,8 @@ std::string trial_key(const PlanRequest& request, const SessionPlan& session,
              d.link_share.value_or(plan.link_share), ", policy ",
              d.cache_policy.empty() ? "default" : d.cache_policy, ", prefetch ",
              static_cast<int>(d.prefetch), d.is_segmented ? ", segmented" : "",
-             d.held_link_gbps > 0.0 ? cat(", link held to ", d.held_link_gbps) : "");
+             d.held_link_gbps > 0.0 ? cat(", link held to ", d.held_link_gbps) : "", ", after ",
+             kTrialWarmUp, " tokens");  // there are older records of colder caches
 }
 
 std::string with_weights(const std::string& trial_key, WeightMemory weights) {

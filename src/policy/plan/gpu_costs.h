@@ -1,8 +1,9 @@
 // What a GPU's work costs besides its bytes at the card's rate: each figure once, with what it was
-// taken from, so that a new measurement corrects one line. All are of one H200 with plain reads of
-// 4.5 TB/s and copies of 4.29 TB/s, which is the rate a plan has there; bench/results has the
-// tables. They hold for all cards: what takes time takes as long on any, and what is slower than
-// memory is so in bytes/s, so a card whose memory is slower than that does not notice.
+// taken from, so that a new measurement corrects one line. All are of H200s with plain reads of
+// 4.5 TB/s and copies of 4.17 to 4.29 TB/s, which is the rate a plan has there; bench/results has
+// the tables, and tokens/s below are theirs (a65068a where nothing else is said). They hold for all
+// cards: what takes time takes as long on any, and what is slower than memory is so in bytes/s, so
+// a card whose memory is slower than that does not notice.
 //
 // docs/decisions/0016 says how they were found and which lines they do not fit.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,38 +14,39 @@ namespace sluice::policy {
 // --- a step of one row ---
 
 // A kernel of a recorded step, besides its bytes. Qwen3-30B-A3B with all experts in VRAM, 718
-// tokens/s: 27.1 us a layer without output and step, of which bytes are 7.9 and the experts' two
-// kernels Machine::experts_us (6).
+// tokens/s in two rounds: 27.1 us a layer without output and step, of which bytes are 7.9 and the
+// experts' two kernels Machine::experts_us (6).
 constexpr double kKernelSeconds = 3.3e-6;
 // The trunk of a layer with experts: what it projects, attends or recurs, and adds, and the router.
 constexpr int kTrunkKernels = 4;
 constexpr double kGpuLayerSeconds = kTrunkKernels * kKernelSeconds;
 
-// Attention in several parts, which have to be added up: from so many positions on. A layer takes
-// 26.0 us at 128 positions and 29.5 at 1,024 (gpu_kernels.md), whose bytes are 0.8 of these 3.5.
-constexpr double kSplitSeconds = 3e-6;
+// Attention in several parts, which have to be added up: from so many positions on. A token takes
+// 105 us longer at 512 positions (668 tokens/s) than at 64 (718), of which bytes are 16.
+constexpr double kSplitSeconds = 1.8e-6;
 constexpr int kSplitPositions = 256;
-// Keys and values that one row attends to: 14.7 MB in 6.2 us between 1,024 and 8,192 positions.
-constexpr double kAttendRate = 2400e9;
-// The state of the gated delta rule, read and written: 30 layers of the Qwen3.6-35B-A3B shape take
-// 11.8 us each for 4.2 MB, besides a kernel's time (609 tokens/s; 0025 found 12 us). Before four
-// blocks worked on a head: a single measurement will raise it.
-constexpr double kStateRate = 360e9;
+// Keys and values that one row attends to: a token takes 384 us longer at 8,256 positions (563
+// tokens/s) than at 64, of which the parts are 86: 805 MB in 298.
+constexpr double kAttendRate = 2700e9;
+// The state of the gated delta rule, read and written, four blocks to a head: 30 layers of the
+// Qwen3.6-35B-A3B shape take 7.1 us each for 4.2 MB, besides a kernel's time (676.5 tokens/s).
+constexpr double kStateRate = 590e9;
 // A dense model's networks, which are computed as a single expert: 91 MB a layer in 59 us (the
 // Qwen3-8B shape, 313 tokens/s, 0025).
 constexpr double kNetworkRate = 1550e9;
 
 // --- experts that may be missing ---
 
-// Looking all of them up and writing the log that the host learns from: 12 GiB, 518 tokens/s, has
-// 160 us in 48 layers that neither hits nor misses explain; 0023 found 14 us of experts where 11
-// are hits.
-constexpr double kLookupSeconds = 3e-6;
+// Looking all of them up and writing the log that the host learns from: a model of random weights
+// goes its own way with what it has at 12 GiB, 653 tokens/s, where all in VRAM are 669.7: 38 us in
+// 48 layers.
+constexpr double kLookupSeconds = 0.8e-6;
 // The host begins a copy: 0.06 ms for 24 of them (0023).
 constexpr double kCopySeconds = 2.5e-6;
-// Kernels read the link in two bursts, gate_up's and down's. A kernel that reads 2 MiB over it has
-// 46 GB/s where one that reads on has 51.
-constexpr double kLinkBurstSeconds = 4.5e-6;
+// Kernels read the link in two bursts, gate_up's and down's, each of which takes so long besides
+// its bytes. With all misses read, those that a replay of the text finds leave 7.9 us at 8 GiB
+// (303.6 tokens/s) and 5.5 at 12 (535.2).
+constexpr double kLinkBurstSeconds = 7e-6;
 constexpr int kLinkBursts = 2;
 
 // --- a prompt ---
@@ -59,8 +61,12 @@ constexpr double kUnpackShare = 0.47;
 // the trunk (the slopes of the same lines). llama.cpp was measured at 15, and reported at 29 on an
 // RTX 5090.
 constexpr double kGpuOpsPerByte = 40.0;
-// Attention of many rows: 130 T/s at 2,048 rows and more (gpu_wide.md), before groups of warps.
-constexpr double kAttendOpsPerByte = 30.0;
+// Attention of many rows: 175 T/s by the groups of warps of sm_90 (a prompt of 2,048 at 8,192
+// positions, 12,047 tokens/s); 130 before them.
+constexpr double kAttendOpsPerByte = 42.0;
+// Of few rows it leaves a part of the card idle: so many operations/s for each row of a head at
+// most (a prompt of 128 at 8,192 positions, 3,965 tokens/s: 49 T/s).
+constexpr double kAttendRowOps = 12e9;
 // Norms, heads, router and sums read and write a row: 0.077 us for each row of 2,048 values.
 constexpr double kRowPasses = 40.0;
 // A recurrent layer of a prompt: its further kernels, and for each row what the convolution, the

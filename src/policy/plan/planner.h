@@ -54,9 +54,10 @@ struct Wishes {
   bool mtp = false;              // hold the MTP blocks too
 };
 
-// The expert cache reads a part of its misses over the link only where that is predicted to be so
-// many times as fast: less is within the cost model's error, and the CPU needs no pinned memory.
-constexpr double kSplitGain = 1.05;
+// The shares of its misses that an expert cache may read over the link: none, 1/17, 2/17 and so on.
+// What a layer of up to 15 misses does changes at fractions with denominators up to 16
+// (link_reads()), so none of these is on an edge.
+constexpr int kSplits = 17;
 
 // A prompt's chunk that nobody asked for: kUsualChunk on the CPU alone. With a GPU it doubles from
 // there, since experts that are not in VRAM cross the link once for every chunk, and kernels want

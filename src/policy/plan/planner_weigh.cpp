@@ -158,11 +158,24 @@ Candidate Scales::with_cache(const Workload& work) const {
         cat("has room for ", c.forecast.n_slots, " experts in VRAM, less than one for every layer");
     return c;
   }
-  // Link and CPU are done at the same time.
-  const double share = hardware_.link_gbps / (hardware_.link_gbps + hardware_.cpu_gbps);
-  Candidate split = candidate(Mode::expert_cache, work, with_slots(work, share));
-  const bool gains = split.forecast.speed.decode > kSplitGain * c.forecast.speed.decode;
-  return split.forecast.possible && gains ? split : c;
+  Candidate split = candidate(Mode::expert_cache, work, with_best_split(work, c.place));
+  return split.forecast.possible ? split : c;
+}
+
+// All of them are weighed: link_reads() shares misses out by the rates of link and CPU alone, and
+// what either takes to begin counts as much where a layer misses one or two.
+Placement Scales::with_best_split(const Workload& work, Placement place) const {
+  const auto speed = [&](double link_share) {
+    place.link_share = link_share;
+    return predict(model_, hardware_, work, place, locality_).decode;
+  };
+  double best = 0.0, most = 0.0;
+  for (int i = 0; i < kSplits; ++i) {
+    const double share = static_cast<double>(i) / kSplits;
+    if (const double decode = speed(share); decode > most) most = decode, best = share;
+  }
+  place.link_share = best;
+  return place;
 }
 
 // The trunk does not fit: its first layers go to the CPU, as many as make the fastest step.

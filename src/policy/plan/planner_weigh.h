@@ -37,6 +37,7 @@ class Scales {
   Candidate weigh(Mode mode, const Workload& work) const;
   Placement with_slots(const Workload& work, double link_share) const;
   Candidate with_cache(const Workload& work) const;
+  Placement with_best_split(const Workload& work, Placement place) const;
   Candidate with_cpu_layers(const Workload& work) const;
   std::vector<int> no_slots() const { return std::vector<int>(model_.layers.size()); }
   Placement placement(int n_gpu_layers, std::vector<int> n_slots, double link_share = 0.0) const;

@@ -70,10 +70,16 @@ class Clock {
     const double missing = experts.sum() > 0.0 ? experts.misses / experts.sum() : 0.0;
     const int fewer = static_cast<int>(experts.sum());
     const double way = experts.sum() - fewer;
-    double seconds = (1.0 - way) * expected_seconds(layer, fewer, missing, link_share);
-    if (way > 0.0) seconds += way * expected_seconds(layer, fewer + 1, missing, link_share);
+    Expected e;
+    e.add(1.0 - way, expected(layer, fewer, missing, link_share));
+    if (way > 0.0) e.add(way, expected(layer, fewer + 1, missing, link_share));
     const double lookup = resident < 1.0 ? kLookupSeconds : 0.0;
-    return trunk + seconds + lookup + (1.0 - link_share) * copies * kCopySeconds;
+    // What was read over the link is in VRAM already (0023). Other copies take from the CPU what
+    // both read from the same memory.
+    const double crossing = experts.misses > 0.0 ? copies * (1.0 - e.n_read / experts.misses) : 0.0;
+    const double copy =
+        kCopySeconds + interference_ * static_cast<double>(layer.expert_bytes) / cpu_;
+    return trunk + e.seconds + lookup + crossing * copy;
   }
   double output(const ModelShape& model, int n_rows, bool uses_gpu) const {
     const auto bytes = static_cast<double>(model.output_bytes);
@@ -110,23 +116,31 @@ class Clock {
   }
 
  private:
+  // A layer's experts.
+  struct Expected {
+    double seconds = 0.0;
+    double n_read = 0.0;  // over the link
+    void add(double chance, const Expected& other) {
+      seconds += chance * other.seconds;
+      n_read += chance * other.n_read;
+    }
+  };
   // Of n experts, by how many are missing: were they independent, that would be so for m of them
   // with probability C(n, m) missing^m (1 - missing)^(n - m).
-  double expected_seconds(const LayerShape& layer, int n, double missing, double link_share) const {
-    if (missing >= 1.0) return expert_seconds(layer, 0, n, link_share);
-    double seconds = 0.0;
+  Expected expected(const LayerShape& layer, int n, double missing, double link_share) const {
+    if (missing >= 1.0) return with_misses(layer, 0, n, link_share);
+    Expected sum;
     double chance = std::pow(1.0 - missing, n);
     for (int m = 0; m <= n; ++m) {
-      seconds += chance * expert_seconds(layer, n - m, m, link_share);
+      sum.add(chance, with_misses(layer, n - m, m, link_share));
       if (missing <= 0.0) break;
       chance *= missing / (1.0 - missing) * (n - m) / (m + 1);
     }
-    return seconds;
+    return sum;
   }
   // Hits, what crosses the link, and the CPU's part go on beside each other; the slowest decides.
   // The link takes from the CPU what both read from the same memory.
-  double expert_seconds(const LayerShape& layer, int n_hits, int n_misses,
-                        double link_share) const {
+  Expected with_misses(const LayerShape& layer, int n_hits, int n_misses, double link_share) const {
     const auto expert = static_cast<double>(layer.expert_bytes);
     const int n_link = link_reads(n_misses, static_cast<float>(link_share));
     const int n_cpu = n_misses - n_link;
@@ -134,7 +148,8 @@ class Clock {
         n_cpu > 0 ? handshake_ + (n_cpu + interference_ * n_link) * expert / cpu_ : 0.0;
     const double link =
         n_link > 0 ? kLinkBursts * kLinkBurstSeconds + n_link * expert / link_ : 0.0;
-    return std::max({experts_ + n_hits * expert / expert_rate_, link, cpu});
+    const double hits = experts_ + n_hits * expert / expert_rate_;
+    return {std::max({hits, link, cpu}), static_cast<double>(n_link)};
   }
   // One row of each sequence.
   double attend_seconds(const LayerShape& layer, int n_sequences) const {
@@ -156,9 +171,14 @@ class Clock {
     const double attend_ops = layer.attends() ? 4.0 * n_heads_ * layer.k_head_dim *
                                                     positions(layer, sequence_.n_ctx + chunk_ / 2)
                                               : 0.0;
-    return chunk_ * (attend_ops / (gpu_ * kAttendOpsPerByte) +
-                     static_cast<double>(layer.state_bytes) / (gpu_ * kWideStateShare) +
-                     kRowPasses * sizeof(float) * n_cols_ / gpu_);
+    const double heads = std::max(n_heads_, 1);
+    // Steps of up to kNarrowRows attend as decoding does, with all of the card for a row.
+    const double rate = chunk_ > kNarrowRows
+                            ? std::min(gpu_ * kAttendOpsPerByte, chunk_ * heads * kAttendRowOps)
+                            : gpu_ * kAttendOpsPerByte;
+    return chunk_ *
+           (attend_ops / rate + static_cast<double>(layer.state_bytes) / (gpu_ * kWideStateShare) +
+            kRowPasses * sizeof(float) * n_cols_ / gpu_);
   }
   double on_gpu(double bytes, double ops) const { return std::max(bytes / gpu_, ops / gpu_ops_); }
   double on_cpu(double bytes, double ops) const { return std::max(bytes / cpu_, ops / cpu_ops_); }

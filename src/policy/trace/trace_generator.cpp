@@ -13,8 +13,9 @@ namespace sluice::policy {
 namespace {
 
 // An expert's score is popularity(topic) * unevenness(depth) + pull of the token + echo of the last
-// token + noise of variance 1; the best scores are routed. The constants were fitted to the
-// recorded trace's hit rates (LRU and Belady at five budgets) and overlaps at lags 1 to 64.
+// token + noise of variance 1, uniform ones of noise alone; the best scores are routed. The
+// constants were fitted to the recorded trace's hit rates (LRU and Belady at five budgets) and
+// overlaps at lags 1 to 64.
 constexpr float kUnevenFirst = 0.40f;  // in the first layer
 constexpr float kUnevenLast = 1.96f;
 constexpr float kDepthExponent = 0.275f;
@@ -110,8 +111,8 @@ void TraceGenerator::route_layer(int layer, RoutingStep& step) {
   const uint64_t noise_seed = stream_seed(options_.seed, noise, static_cast<uint64_t>(n_steps_));
   for (size_t e = 0; e < n_experts; ++e) {
     const size_t i = first + e;
-    const float score = popularity_[i] + kToken * token_[i] + kEcho * before_[i] +
-                        normal(random_bits(noise_seed, i));
+    const float text = popularity_[i] + kToken * token_[i] + kEcho * before_[i];
+    const float score = (options_.is_uniform ? 0.0f : text) + normal(random_bits(noise_seed, i));
     scores_[e] = {-score, static_cast<int>(e)};
   }
   const auto end = scores_.begin() + static_cast<std::ptrdiff_t>(n_used);

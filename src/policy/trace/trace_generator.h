@@ -1,7 +1,8 @@
 // Makes routing traces of any length that behave like recorded ones: a popularity of experts that
 // grows more uneven with depth, topics that shift it, tokens that recur and route alike each time,
-// and an echo of the previous token. Calibrated on Qwen3-30B-A3B (top-6 of 128 in 48 layers): the
-// tests compare hit rates of LRU and of Belady's optimum with those of the recording.
+// and an echo of the previous token. Or, as no text is, every expert as likely as any other.
+// Calibrated on Qwen3-30B-A3B (top-6 of 128 in 48 layers): the tests compare hit rates of LRU and
+// of Belady's optimum with those of the recording.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,7 +18,8 @@ struct GeneratorOptions {
   uint64_t seed = 3;
   int n_prefill = 28;
   int n_decode = 128;
-  int topic_steps = 400;  // until the topic changes
+  int topic_steps = 400;    // until the topic changes
+  bool is_uniform = false;  // each token routes to any experts, whatever came before
 };
 
 // Layers of equal experts.

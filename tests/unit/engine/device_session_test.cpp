@@ -214,6 +214,7 @@ TEST_F(DeviceSession, WhatWasUsedIsLoadedFirstTheNextTime) {
   const TempDir dir;
   DeviceOptions d = device(0.5, 1);
   d.profile_path = dir / "profiles/m.slrp";
+  d.link_share = 0.0;  // what the device reads would be there for the next token
   const std::vector<TokenId> tokens = random_tokens(40, 1);
   std::vector<int64_t> n_hits;  // of the first token
   for (int run = 0; run < 2; ++run) {

@@ -87,7 +87,7 @@ TEST(PlannerModes, KeepsAsManyNetworksOfADenseModelAsThereIsRoomFor) {
   EXPECT_TRUE(says(none.forecast(Mode::expert_cache).obstacle, {"room for 0 experts"}));
 }
 
-TEST(PlannerModes, SplitsMissesOnlyWhereThatGainsEnough) {
+TEST(PlannerModes, SplitsMissesOnlyWhereThatGains) {
   Wishes wishes;
   wishes.moe = MoeWish::cache;
   Hardware h = desktop();
@@ -95,21 +95,52 @@ TEST(PlannerModes, SplitsMissesOnlyWhereThatGainsEnough) {
   h.copy_interference = 0.0;
   h.vram_free = 6 * kGiB;
   const Plan split = make_plan(qwen3_30b(), h, wishes);
-  EXPECT_EQ(split.link_share, 0.5);
-  EXPECT_EQ(split.forecast().link_share, 0.5);
+  EXPECT_NEAR(split.link_share, 0.5, 0.1) << "link and CPU are as fast";
+  EXPECT_EQ(split.forecast().link_share, split.link_share);
   EXPECT_EQ(split.holding, HostHolding::registered);
-  // By as much as without the split it would be slower.
+  // Without the split it would be slower.
   Placement place{48, {}};
   for (const LayerPlan& layer : split.layers) place.n_slots.push_back(layer.n_slots);
-  EXPECT_GT(
-      split.forecast().speed.decode,
-      kSplitGain * predict(qwen3_30b(), h, split.work, place, LocalityCurve::typical()).decode);
+  EXPECT_GT(split.forecast().speed.decode,
+            1.05 * predict(qwen3_30b(), h, split.work, place, LocalityCurve::typical()).decode);
   h.pin_limit = kGiB;  // the GPU cannot read all of them
   EXPECT_EQ(make_plan(qwen3_30b(), h, wishes).link_share, 0.0);
   h.link_gbps = 5.0;
   h.cpu_gbps = 60.0;
   h.pin_limit = desktop().pin_limit;
   EXPECT_EQ(make_plan(qwen3_30b(), h, wishes).link_share, 0.0);
+}
+
+// The rates alone say what link and CPU have in common, not what either takes to begin: by them
+// 0.315 is the share of the H200 in forecast_h200_test.cpp, and none of two misses is read with it;
+// one of them is with 0.35, which was 8 % faster than what was chosen.
+TEST(PlannerModes, SplitsMissesAsThePredictionIsFastest) {
+  Wishes wishes;
+  wishes.moe = MoeWish::cache;
+  int n_split = 0;
+  for (const double link : {6.0, 12.0, 25.0, 52.0}) {
+    for (const double cpu : {30.0, 60.0, 114.0}) {
+      for (const uint64_t gib : {4, 5, 8, 12}) {
+        Hardware h = desktop();
+        h.vram_free = gib * kGiB;
+        h.link_gbps = link;
+        h.cpu_gbps = cpu;
+        const Plan plan = make_plan(qwen3_30b(), h, wishes);
+        Placement place{plan.n_gpu_layers, {}, h.vram_overhead};
+        for (const LayerPlan& layer : plan.layers) place.n_slots.push_back(layer.n_slots);
+        for (int percent = 0; percent < 100; ++percent) {
+          place.link_share = 0.01 * percent;
+          const double by_hand =
+              predict(qwen3_30b(), h, plan.work, place, LocalityCurve::typical()).decode;
+          EXPECT_LE(by_hand, 1.005 * plan.forecast().speed.decode)
+              << gib << " GiB, link " << link << ", CPU " << cpu << " GB/s: " << place.link_share
+              << ", not " << plan.link_share;
+        }
+        n_split += plan.link_share > 0.0;
+      }
+    }
+  }
+  EXPECT_GT(n_split, 0);
 }
 
 // A laptop to a server; every combination of what they differ in.

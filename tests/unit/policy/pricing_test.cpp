@@ -304,11 +304,15 @@ TEST(Speed, IsTheSumOfItsLayersAndInEachTheSlowestOfThree) {
   const double all_hit = std::pow(0.75, 8);
   const double some_miss = 0.1 + all_hit * 0.08 + (1 - all_hit) * 0.020 + 2 * 0.1;
   EXPECT_NEAR(ms(1, 8), layer + lookup + some_miss, 1e-9);
-  // One copy for four misses: half of one in a step, which the host begins.
+  // One copy for four misses: half of one in a step, which the host begins, and whose 10 MB take
+  // 0.4 x 10 from the CPU at 100 GB/s. What the device has read is there already.
   const LocalityCurve copying({{0.5, 0.75, 0.25}});
-  const Placement cached{1, {8}, kCudaBytes, 0.0};
-  EXPECT_NEAR(1000.0 / predict(m, h, work, cached, copying).decode,
-              layer + lookup + some_miss + 0.5e3 * kCopySeconds, 1e-9);
+  const auto copy_ms = [&](double link_share) {
+    const Placement cached{1, {8}, kCudaBytes, link_share};
+    return 1000.0 / predict(m, h, work, cached, copying).decode - ms(1, 8, link_share);
+  };
+  EXPECT_NEAR(copy_ms(0.0), 0.5 * (kCopySeconds * 1e3 + 0.04), 1e-9);
+  EXPECT_NEAR(copy_ms(1.0), 0.0, 1e-9);
   // No slot, and half of the misses over the link: 40 MB at 20 GB/s.
   EXPECT_NEAR(ms(1, 0, 0.5), layer + lookup + 0.1 + 2.0 + bursts, 1e-9);
   // A fast one: the CPU's 40 MB decide, and what the link takes from it, 0.4 x 40.
@@ -371,9 +375,9 @@ TEST(Speed, OfAPromptCountsProductsAttentionAndRecurrence) {
   m.layers = {{.trunk_bytes = 47'000'000, .trunk_elems = 100'000'000}};
   Hardware h;
   h.gpu_gbps = 1000.0;
-  const auto seconds = [&](int depth) {
-    const Workload work{.n_ctx = 65536, .prefill_chunk = 100, .depth = depth};
-    return 100.0 / predict(m, h, work, {1, {0}}, LocalityCurve::typical()).prefill;
+  const auto seconds = [&](int depth, int n_rows = 100) {
+    const Workload work{.n_ctx = 65536, .prefill_chunk = n_rows, .depth = depth};
+    return n_rows / predict(m, h, work, {1, {0}}, LocalityCurve::typical()).prefill;
   };
   const double rows = 100 * kRowPasses * 4 * 1000 / 1e12;
   const double products = 47e6 / (kUnpackShare * 1e12) + 2e10 / (kGpuOpsPerByte * 1e12);
@@ -381,9 +385,18 @@ TEST(Speed, OfAPromptCountsProductsAttentionAndRecurrence) {
   EXPECT_NEAR(seconds(0), plain, 1e-12);
   m.layers[0].n_kv_heads = 2;
   m.layers[0].k_head_dim = m.layers[0].v_head_dim = 64;
-  // 100 rows with 50 positions before them on the mean, and 4000 more; 10 heads of 64.
-  EXPECT_NEAR(seconds(0), plain + 100 * 4.0 * 10 * 64 * 50 / (kAttendOpsPerByte * 1e12), 1e-12);
-  EXPECT_NEAR(seconds(4000), plain + 100 * 4.0 * 10 * 64 * 4050 / (kAttendOpsPerByte * 1e12),
+  // 100 rows with 50 positions before them on the mean, and 4000 more; 10 heads of 64. They are too
+  // few for all of the card; ten times as many are not.
+  EXPECT_NEAR(seconds(0), plain + 4.0 * 64 * 50 / kAttendRowOps, 1e-12);
+  EXPECT_NEAR(seconds(4000), plain + 4.0 * 64 * 4050 / kAttendRowOps, 1e-12);
+  // As few as a step of several texts has attend as these do.
+  const double few =
+      kWideLayerSeconds + rows / 10 + 47e6 / (kUnpackShare * 1e12) + 2e9 / (kGpuOpsPerByte * 1e12);
+  EXPECT_NEAR(seconds(4000, 10), few + 10 * 4.0 * 10 * 64 * 4005 / (kAttendOpsPerByte * 1e12),
+              1e-12);
+  const double many =
+      kWideLayerSeconds + 10 * rows + 47e6 / (kUnpackShare * 1e12) + 2e11 / (kGpuOpsPerByte * 1e12);
+  EXPECT_NEAR(seconds(4000, 1000), many + 1000 * 4.0 * 10 * 64 * 4500 / (kAttendOpsPerByte * 1e12),
               1e-12);
   m.layers[0] = {.trunk_bytes = 47'000'000, .trunk_elems = 100'000'000, .state_bytes = 3'000'000};
   EXPECT_NEAR(seconds(0), plain + kWideRecurrentSeconds + 100 * 3e6 / (kWideStateShare * 1e12),

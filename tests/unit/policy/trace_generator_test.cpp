@@ -100,6 +100,20 @@ TEST(TraceGenerator, ATopicChangeMovesThePopularity) {
   EXPECT_LT(across, within - 5);
 }
 
+// Two tokens have 6 of 128 experts in common by chance: 4.7 per cent.
+TEST(TraceGenerator, UniformOnesHaveNothingInCommonButByChance) {
+  const RoutingTrace trace = generate_trace(
+      {.shape = generator_shape(12, 128, 6), .n_prefill = 0, .n_decode = 400, .is_uniform = true});
+  for (const size_t lag : {1, 8, 64}) EXPECT_NEAR(overlap(trace, lag, 0), 4.7, 0.6) << lag;
+  std::vector<int> uses(128);
+  for (const RoutingStep& step : trace.steps) {
+    for (const RoutedExpert& r : step.layer(11)) ++uses[static_cast<size_t>(r.expert.value)];
+  }
+  // 18.75 on the mean, with a standard deviation of 4.2.
+  EXPECT_GT(*std::ranges::min_element(uses), 3);
+  EXPECT_LT(*std::ranges::max_element(uses), 40);
+}
+
 TEST(TraceGenerator, TheSameSeedGivesTheSameTrace) {
   const GeneratorOptions options{.shape = generator_shape(4, 16, 2), .seed = 5, .n_decode = 50};
   EXPECT_EQ(generate_trace(options).steps, generate_trace(options).steps);
