@@ -1,7 +1,9 @@
 // What the gated delta rule costs in narrow steps of the Qwen3.6-35B-A3B shape (32 value heads over
 // 16 key heads, 128 x 128): graphs of 48 such kernels alone, of as many projections in front of
 // them alone, and of both in turn, as layers have them; with four blocks to a head and with one,
-// for rows of one sequence and for single rows of several. Prints markdown.
+// for rows of one sequence and for single rows of several. And for a single row what its own form
+// brings, with a projection in front that has all weights on their way at once or one task to a
+// block, and the projection behind. Prints markdown.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +12,8 @@
 #include <vector>
 
 #include "backend/cuda/delta_net.h"
+#include "backend/cuda/delta_part.h"
+#include "backend/cuda/delta_row.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/project.h"
 #include "base/random.h"
@@ -43,24 +47,35 @@ T* bytes_on_device(int64_t n) {
 // The layers' weights and states, of so many sequences; each layer its own, as in a model.
 class Layers {
  public:
-  explicit Layers(int n_sequences) : n_sequences_(n_sequences) {
+  explicit Layers(int n_sequences, Type in_type = Type::q4_k)
+      : n_sequences_(n_sequences), in_type_(in_type) {
+    float* const state = random_device(kStateValues, 9, 0.2f);
     for (int l = 0; l < kLayers; ++l) {
       conv_[l] = random_device(int64_t{kConvCols} * kTaps, 1, 0.5f);
       decay_[l] = random_device(kValueHeads, 2, 0.4f, -0.5f);
       bias_[l] = random_device(kValueHeads, 3, 1.0f);
       norm_[l] = random_device(kDim, 4, 0.1f, 1.0f);
       states_[l] = bytes_on_device<float>(2 * n_sequences * kStateValues);
+      CHECK_CUDA(
+          cudaMemcpy(states_[l], state, sizeof(float) * kStateValues, cudaMemcpyDeviceToDevice));
       updates_[l] = bytes_on_device<float>(n_sequences * kPlaces * kUpdateValues);
     }
     std::vector<int32_t> from, to;
     for (int s = 0; s < n_sequences; ++s) from.push_back(2 * s), to.push_back(2 * s + 1);
     from_ = device(from), to_ = device(to);
     in_ = random_device(int64_t{kMostRows} * kInCols, 5, 1.0f);
-    x_ = random_device(int64_t{kMostRows} * kModel, 6, 1.0f);
+    first_x_ = random_device(int64_t{kMostRows} * kModel, 6, 1.0f);
+    x_ = bytes_on_device<float>(int64_t{kMostRows} * kModel);
+    reset();
     out_ = bytes_on_device<float>(int64_t{kMostRows} * kValueCols);
     out_int8_ = int8_rows(kValueCols);
     a_ = int8_rows(kModel);
     fill_weights();
+  }
+  // x as it was: project_out adds to it.
+  void reset() {
+    CHECK_CUDA(
+        cudaMemcpy(x_, first_x_, sizeof(float) * kMostRows * kModel, cudaMemcpyDeviceToDevice));
   }
   // Steps of so many rows: of one sequence, or of one each.
   void set_step(int n_rows, bool is_one) {
@@ -81,14 +96,38 @@ class Layers {
     p.eps = 1e-6f;
     p.n_rows = n_rows_;
     p.n_cols = kModel;
-    p.weights[p.n_weights++] = {Type::q4_k, weights_ + static_cast<size_t>(l) * weight_bytes_,
-                                kInCols, nullptr};
+    // q k v, and z with b and a.
+    const uint8_t* const at = weights_ + static_cast<size_t>(l) * weight_bytes_;
+    p.weights[p.n_weights++] = {in_type_, at, kConvCols, nullptr, 0};
+    p.weights[p.n_weights++] = {Type::q4_k, at + matrix_bytes(in_type_, kModel, kConvCols),
+                                kInCols - kConvCols, nullptr, kConvCols};
     p.out = in_;
     p.out_stride = kInCols;
     p.a = a_;
     project_in(p, how);
   }
-  void delta(int l, const Launch& how) const {
+  // The projections of an attention layer: q with its gate, k and v.
+  void project_attention(int l, const Launch& how) const {
+    ProjectIn p;
+    p.x = x_, p.norm = norms_;
+    p.eps = 1e-6f;
+    p.n_rows = n_rows_, p.n_cols = kModel;
+    const uint8_t* const at = weights_ + static_cast<size_t>(l) * weight_bytes_;
+    p.weights[p.n_weights++] = {Type::q4_k, at, 2 * 16 * 256 + 2 * 2 * 256, nullptr};
+    p.out = in_;
+    p.out_stride = p.weights[0].n_rows;
+    p.a = a_;
+    project_in(p, how);
+  }
+  void project_out(int l, const Launch& how) const {
+    ProjectAdd p;
+    p.in = out_int8_;
+    p.n_rows = n_rows_, p.n_cols = kValueCols;
+    p.weight = {Type::q4_k, out_weights_ + static_cast<size_t>(l) * out_bytes(), kModel, nullptr};
+    p.x = x_;
+    project_add(p, how);
+  }
+  DeltaNetStep delta_step(int l) const {
     DeltaNetStep p;
     p.in = in_;
     p.n_rows = n_rows_;
@@ -104,8 +143,9 @@ class Layers {
     p.updates = updates_[l], p.update_stride = kUpdateValues;
     p.n_places = kPlaces, p.max_logged_rows = kMostRows;
     p.out = out_, p.out_int8 = out_int8_;
-    delta_net(p, how);
+    return p;
   }
+  void delta(int l, const Launch& how) const { delta_net(delta_step(l), how); }
   // Of the last layer's result and state, for comparing two forms.
   uint64_t checksum() const {
     std::vector<float> out(static_cast<size_t>(n_rows_) * kValueCols);
@@ -129,19 +169,30 @@ class Layers {
   }
 
  private:
-  // Any bytes whose scales are small.
-  void fill_weights() {
-    weight_bytes_ = static_cast<size_t>(kInCols) * quant::row_bytes(Type::q4_k, kModel);
-    std::vector<uint8_t> bytes(weight_bytes_);
+  static size_t matrix_bytes(Type type, int n_cols, int n_rows) {
+    return static_cast<size_t>(n_rows) * quant::row_bytes(type, n_cols);
+  }
+  static size_t out_bytes() { return matrix_bytes(Type::q4_k, kValueCols, kModel); }
+
+  // Any bytes whose scales are small, so many for each layer.
+  static uint8_t* small_bytes(size_t n_bytes) {
+    std::vector<uint8_t> bytes(n_bytes);
     for (size_t i = 0; i < bytes.size(); i += 8) {
       const uint64_t eight = random_bits(8, i) & 0x1b1b1b1b1b1b1b1bu;
-      std::memcpy(bytes.data() + i, &eight, 8);
+      std::memcpy(bytes.data() + i, &eight, std::min<size_t>(8, bytes.size() - i));
     }
-    weights_ = device<uint8_t>(kLayers * weight_bytes_);
+    auto* const all = device<uint8_t>(kLayers * n_bytes + 256);  // read in whole lines
     for (int l = 0; l < kLayers; ++l) {
-      CHECK_CUDA(cudaMemcpy(weights_ + static_cast<size_t>(l) * weight_bytes_, bytes.data(),
-                            weight_bytes_, cudaMemcpyHostToDevice));
+      CHECK_CUDA(cudaMemcpy(all + static_cast<size_t>(l) * n_bytes, bytes.data(), n_bytes,
+                            cudaMemcpyHostToDevice));
     }
+    return all;
+  }
+  void fill_weights() {
+    weight_bytes_ = matrix_bytes(in_type_, kModel, kConvCols) +
+                    matrix_bytes(Type::q4_k, kModel, kInCols - kConvCols);
+    weights_ = small_bytes(weight_bytes_);
+    out_weights_ = small_bytes(out_bytes());
   }
   static Int8Rows int8_rows(int n_cols) {
     const int64_t n_chunks = (n_cols + 255) / 256, n = kMostRows * n_chunks;
@@ -150,14 +201,15 @@ class Layers {
   }
 
   int n_sequences_, n_rows_ = 0;
+  Type in_type_;
   float *conv_[kLayers], *decay_[kLayers], *bias_[kLayers], *norm_[kLayers], *states_[kLayers],
       *updates_[kLayers];
   int32_t *from_ = nullptr, *to_ = nullptr, *sequences_ = nullptr, *positions_ = nullptr,
           *n_live_ = nullptr;
-  float *in_ = nullptr, *x_ = nullptr, *out_ = nullptr;
+  float *in_ = nullptr, *x_ = nullptr, *first_x_ = nullptr, *out_ = nullptr;
   float* norms_ = random_device(kModel, 7, 0.1f, 1.0f);
   Int8Rows out_int8_, a_;
-  uint8_t* weights_ = nullptr;
+  uint8_t *weights_ = nullptr, *out_weights_ = nullptr;
   size_t weight_bytes_ = 0;
 };
 
@@ -187,7 +239,63 @@ void bench_step(GraphTimer& time, Layers& layers, int n_rows, bool is_one) {
   std::fflush(stdout);
 }
 
-void run_all() {
+// A single row, before and after: its projection with one task to a block or the rest shared, the
+// rule in the form of several rows or its own.
+void bench_row(GraphTimer& time, Layers& layers, const char* types) {
+  layers.set_step(1, true);
+  const Launch shares = launch_on(time.stream());
+  Launch apart = shares;
+  apart.n_sms = 1 << 20;  // as if all blocks were on the card at once
+  enum Parts { in = 1, rule = 2, out = 4, attention = 8 };
+  const auto us = [&](int parts, bool shared, bool own_form) {
+    return time([&] {
+             for (int l = 0; l < kLayers; ++l) {
+               if (parts & in) layers.project(l, shared ? shares : apart);
+               if (parts & attention) layers.project_attention(l, shared ? shares : apart);
+               if (parts & rule) {
+                 own_form ? row_delta_net(layers.delta_step(l), shares)
+                          : part_delta_net(layers.delta_step(l), shares);
+               }
+               if (parts & out) layers.project_out(l, shares);
+             }
+           }) /
+           kLayers;
+  };
+  uint64_t sums[4];
+  for (int turn = 0; turn < 2; ++turn) {  // the same twice: what differs is noise
+    for (int form = 0; form < 4; ++form) {
+      const bool shared = form & 1, own_form = form & 2;
+      std::printf("| %s | %s | %s | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |", types,
+                  shared ? "shared" : "one each", own_form ? "its own" : "of several rows",
+                  us(in, shared, own_form), us(rule, shared, own_form),
+                  us(in | rule, shared, own_form), us(rule | out, shared, own_form),
+                  us(in | rule | out, shared, own_form), us(attention | out, shared, own_form));
+      layers.reset();
+      us(in | rule, shared, own_form);
+      sums[form] = layers.checksum();
+      std::printf(" %s |\n", sums[form] == sums[0] ? "same" : "DIFFERENT");
+      std::fflush(stdout);
+    }
+  }
+}
+
+void bench_rows() {
+  GraphTimer time;
+  std::printf(
+      "A single row, microseconds a layer.\n\n"
+      "| q k v | project_in | rule | project_in | rule | both | rule, project_add | all three "
+      "| project_in of attention, project_add | bits "
+      "|\n|---|---|---|---|---|---|---|---|---|---|\n");
+  {
+    Layers layers(1);
+    bench_row(time, layers, "Q4_K");
+  }
+  Layers layers(1, Type::q6_k);
+  bench_row(time, layers, "Q6_K");
+  std::printf("\n");
+}
+
+void bench_steps() {
   GraphTimer time;
   std::printf(
       "Microseconds a layer: alone, behind project_in, and what of that is the rule's.\n\n");
@@ -205,9 +313,12 @@ void run_all() {
 }  // namespace
 }  // namespace sluice::backend::cuda
 
-int main() {
-  return sluice::bench::bench_main([] {
-    sluice::backend::cuda::run_all();
+// `row`: single rows alone.
+int main(int argc, char** argv) {
+  return sluice::bench::bench_main([&] {
+    sluice::backend::cuda::bench_rows();
+    const bool only_rows = argc > 1 && std::strcmp(argv[1], "row") == 0;
+    if (!only_rows) sluice::backend::cuda::bench_steps();
     return 0;
   });
 }

@@ -111,12 +111,12 @@ class DeltaNetTest : public OpsTest {
     return side.get(out, count(n_rows * net.value_cols()));
   }
 
-  // All that a step leaves in memory, launched so; with one row of padding where there is room.
+  // All that a step leaves in memory, launched so.
   std::vector<float> run_form(const NetShape& shape, const std::vector<int32_t>& sequences,
-                              bool from_zeros, const Launch& launch) {
+                              int n_padding, bool from_zeros, const Launch& launch) {
     const Layer layer = layer_on(*gpu, shape);
     const DeltaNetView& net = layer.net;
-    const auto n_rows = static_cast<int>(std::min<size_t>(sequences.size() + 1, 16));
+    const int n_rows = static_cast<int>(sequences.size()) + n_padding;
     const int64_t n_chunks = (net.value_cols() + 255) / 256, n_out = n_rows * net.value_cols();
     std::vector<int32_t> padded = sequences, positions(count(n_rows)), from(kSequences), to = from;
     padded.resize(count(n_rows), 0);
@@ -337,27 +337,33 @@ TEST_F(DeltaNetTest, WideStepsGoOnFromEachOther) {
   expect_same(part(two.states, 20 * net.state_values(), net.state_values()), narrow.state, "state");
 }
 
-// A block to a head and four of them: the same bits, also in int8 and in what rows leave behind.
+// A block to a head and four of them, of a single row too: the same bits, also in int8 and in what
+// rows leave behind.
 TEST_F(DeltaNetTest, FourBlocksOfAHeadHaveTheBitsOfOne) {
   Launch form = how;
   if (!form.clusters) GTEST_SKIP() << "blocks of this card form no clusters";
   struct Case {
     std::vector<int32_t> sequences;
+    int n_padding;
     bool from_zeros;
   };
-  const Case cases[] = {{{0}, false},
-                        {{3, 3}, true},
-                        {{7, 7, 7, 2, 9, 9}, false},
-                        {std::vector<int32_t>(16, 5), false}};
+  const Case cases[] = {{{0}, 0, false},
+                        {{6}, 0, true},
+                        {{}, 1, false},
+                        {{0}, 1, false},
+                        {{3, 3}, 1, true},
+                        {{7, 7, 7, 2, 9, 9}, 1, false},
+                        {std::vector<int32_t>(16, 5), 0, false}};
   for (const NetShape& shape : kShapes) {
     for (const Case& c : cases) {
       std::vector<float> got[2];
       for (const bool clusters : {false, true}) {
         form.clusters = clusters;
-        got[clusters ? 1 : 0] = run_form(shape, c.sequences, c.from_zeros, form);
+        got[clusters ? 1 : 0] = run_form(shape, c.sequences, c.n_padding, c.from_zeros, form);
       }
       expect_same(got[1], got[0],
-                  cat("heads of ", shape.head_dim, ", ", c.sequences.size(), " rows"));
+                  cat("heads of ", shape.head_dim, ", ", c.sequences.size(), " rows and ",
+                      c.n_padding, " of padding"));
     }
   }
 }

@@ -115,6 +115,51 @@ TEST_F(ProjectTest, ProjectsNormalisedRowsOfSeveralWeightsToTheBit) {
   }
 }
 
+// Of a single row, more stripes than the card's blocks take at once: each has some of the rest, or
+// (q8_0, which leaves no room for it) there are more blocks. The last rows of a type are no whole
+// blocks.
+TEST_F(ProjectTest, ProjectsMoreStripesThanBlocksHaveToTheBit) {
+  constexpr int kCols = 2048;
+  constexpr struct {
+    Type first, second;
+    int n_first, n_second;
+  } kCases[] = {
+      {Type::q6_k, Type::q4_k, 8192, 4096 + 64}, {Type::q4_k, Type::q6_k, 4096 + 72, 8192 + 8},
+      {Type::q4_k, Type::q4_k, 8192, 1024 + 40}, {Type::q5_k, Type::q4_k, 8448 + 8, 1024},
+      {Type::q4_k, Type::q4_k, 8192, 8704},      {Type::q8_0, Type::q8_0, 8192, 1024 + 8}};
+  const auto x = random_values(kCols, 4), norm = random_values(kCols, 5);
+  const auto bias = random_values(4096 + 72, 6);
+  const Device<float> device_x(x), device_norm_weight(norm), device_bias(bias);
+  HostInt8 host(1, kCols);
+  host.quantize(0, device_norm(x, norm, 1e-6f));
+  for (const auto& c : kCases) {
+    const Weight a(c.first, kCols, c.n_first, 1), b(c.second, kCols, c.n_second, 2);
+    const bool has_bias = c.n_first <= std::ssize(bias);
+    const Device<float> out(static_cast<size_t>(c.n_first + c.n_second));
+    ProjectIn p;
+    p.x = device_x.data();
+    p.norm = device_norm_weight.data();
+    p.eps = 1e-6f;
+    p.n_rows = 1;
+    p.n_cols = kCols;
+    p.weights[p.n_weights++] = {a.type, a.data(), c.n_first,
+                                has_bias ? device_bias.data() : nullptr, 0};
+    p.weights[p.n_weights++] = {b.type, b.data(), c.n_second, nullptr, c.n_first};
+    p.out = out.data();
+    p.out_stride = c.n_first + c.n_second;
+    project_in(p, how);
+    std::vector<float> want;
+    for (int i = 0; i < c.n_first; ++i) {
+      const float dot = a.dot(i, host.view(0));
+      want.push_back(has_bias ? dot + bias[static_cast<size_t>(i)] : dot);
+    }
+    for (int i = 0; i < c.n_second; ++i) want.push_back(b.dot(i, host.view(0)));
+    expect_same_bits(
+        want, out.get(),
+        cat(type_name(c.first), " ", c.n_first, ", ", type_name(c.second), " ", c.n_second));
+  }
+}
+
 // So many weight rows that a block takes several tasks.
 TEST_F(ProjectTest, LogitsOfChosenRowsToTheBit) {
   constexpr int kCols = 768, kVocab = 8 * 9001;

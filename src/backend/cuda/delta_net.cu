@@ -10,6 +10,7 @@
 
 #include "backend/cuda/delta_net_body.h"
 #include "backend/cuda/delta_part.h"
+#include "backend/cuda/delta_row.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/warp.cuh"
 #include "base/check.h"
@@ -79,6 +80,7 @@ void require_shape(const DeltaNetStep& p) {
 void delta_net(const DeltaNetStep& p, const Launch& how) {
   require_shape(p);
   CHECK(p.n_sequences > 0 && (!p.out_int8 || p.head_dim % 32 == 0));
+  if (can_row_delta(p, how)) return row_delta_net(p, how);
   if (can_part_delta(p, how)) return part_delta_net(p, how);
   const dim3 grid(static_cast<unsigned>(p.n_value_heads), static_cast<unsigned>(p.n_sequences));
   launch(delta_net_kernel, grid, kDeltaWarps * kWarp, 0, how, p);

@@ -56,7 +56,8 @@ struct DeltaNetStep {
   float* out = nullptr;  // [n_rows, n_value_heads head_dim]
   Int8Rows out_int8;     // the same, quantised, where heads are whole blocks of 32; or empty
 };
-// Steps of few rows are cut into quarters of heads where the card can (delta_part.h).
+// Steps of few rows are cut into quarters of heads where the card can (delta_part.h, and
+// delta_row.h for a single row).
 void delta_net(const DeltaNetStep& p, const Launch& how);
 
 // Ops::delta_replay: of the step's parameters those of the layer, its states and its updates.

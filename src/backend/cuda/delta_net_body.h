@@ -63,16 +63,19 @@ class DeltaUpdate {
 class DeltaHead {
  public:
   SLUICE_LANE_FN DeltaHead(const DeltaNetStep& p, int head, int sequence, const DeltaRows& rows)
+      : DeltaHead(p, head, sequence, rows, word_past_l1(p.from + sequence),
+                  word_past_l1(p.to + sequence)) {}
+  // With the numbers of the states before and behind the step.
+  SLUICE_LANE_FN DeltaHead(const DeltaNetStep& p, int head, int sequence, const DeltaRows& rows,
+                           int32_t from, int32_t to)
       : head_(head),
         key_head_(key_head_of(p, head)),
         sequence_(sequence),
         is_first_(is_first_of_key_head(p, head)),
         logs_(p.updates && rows.n <= p.max_logged_rows),
-        rows_(rows) {
-    const int32_t from = word_past_l1(p.from + sequence), to = word_past_l1(p.to + sequence);
-    before_ = from < 0 ? nullptr : p.states + from * p.state_stride;
-    after_ = p.states + to * p.state_stride;
-  }
+        rows_(rows),
+        before_(from < 0 ? nullptr : p.states + from * p.state_stride),
+        after_(p.states + to * p.state_stride) {}
 
   // q, k and v of row t of the sequence, which is row `at` of the tile: item 0, 1 or 2.
   SLUICE_LANE_FN void make(const DeltaNetStep& p, int item, int t, int at, DeltaTile& tile) const {

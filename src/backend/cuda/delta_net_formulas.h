@@ -45,6 +45,31 @@ SLUICE_LANE_FN DeltaRows find_rows(const DeltaNetStep& p, int n_live, int sequen
   return {static_cast<int>(from_lane(last, 0)) - n, n};
 }
 
+// x / y of four numbers as div_rn has it, y at least 1: side by side, by the steps of the
+// compiler's division, whose test for numbers out of the ordinary would stand between two of them.
+SLUICE_LANE_FN float4 quotients(const float4& x, const float4& y) {
+#if defined(__CUDACC__)
+  const auto quotient = [](float a, float b) {
+    float by;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(by) : "f"(b));
+    by = fma_rn(fma_rn(-b, by, 1.0f), by, by);
+    const float out = mul_rn(a, by);
+    return fma_rn(fma_rn(-b, out, a), by, out);
+  };
+  const float least = less_of(less_of(fabsf(x.x), fabsf(x.y)), less_of(fabsf(x.z), fabsf(x.w)));
+  const float most = more_of(more_of(fabsf(x.x), fabsf(x.y)), more_of(fabsf(x.z), fabsf(x.w)));
+  if (least >= 0x1p-60f &&
+      more_of(most, more_of(more_of(y.x, y.y), more_of(y.z, y.w))) <= 0x1p60f) {
+    return {quotient(x.x, y.x), quotient(x.y, y.y), quotient(x.z, y.z), quotient(x.w, y.w)};
+  }
+#endif
+  return {div_rn(x.x, y.x), div_rn(x.y, y.y), div_rn(x.z, y.z), div_rn(x.w, y.w)};
+}
+SLUICE_LANE_FN float4 silu_of_four(const float4& x) {
+  const auto divisor = [](float v) { return add_rn(1.0f, contract_exp(-v)); };
+  return quotients(x, {divisor(x.x), divisor(x.y), divisor(x.z), divisor(x.w)});
+}
+
 SLUICE_LANE_FN float softplus(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
 
 SLUICE_LANE_FN int64_t conv_cols_of(const DeltaNetStep& p) {
@@ -93,9 +118,7 @@ SLUICE_LANE_FN void add_tap(float4& sum, const float4& weights, const float4& x)
   sum.z = fma_rn(weights.z, x.z, sum.z);
   sum.w = fma_rn(weights.w, x.w, sum.w);
 }
-SLUICE_LANE_FN float4 convolved_of(const float4& sum) {
-  return {silu(sum.x), silu(sum.y), silu(sum.z), silu(sum.w)};
-}
+SLUICE_LANE_FN float4 convolved_of(const float4& sum) { return silu_of_four(sum); }
 
 // q (item 0) gets the length 1 / sqrt(head_dim), k (item 1) the length 1.
 SLUICE_LANE_FN float delta_length(const DeltaNetStep& p, int item) {
@@ -120,16 +143,26 @@ struct DeltaGateWeights {
   SLUICE_LANE_FN DeltaGateWeights(const DeltaNetStep& p, int head)
       : time_bias(word_constant(p.time_bias + head)), decay(word_constant(p.decay + head)) {}
 };
-SLUICE_LANE_FN DeltaGates delta_gates(const DeltaNetStep& p, const DeltaGateWeights& of, int head,
-                                      int row) {
+// Where a row's inputs of them stand.
+struct DeltaGatePlaces {
+  const float *a, *b;
+};
+SLUICE_LANE_FN DeltaGatePlaces delta_gate_places(const DeltaNetStep& p, int head, int row) {
   const int n_sharing = p.n_value_heads / p.n_key_heads;
   const int b = p.gates_by_key_head ? head / n_sharing * 2 * n_sharing + head % n_sharing : head;
   const int a = b + (p.gates_by_key_head ? n_sharing : p.n_value_heads);
   const float* const gates = p.in + row * in_cols_of(p) + conv_cols_of(p) +
                              static_cast<int64_t>(p.n_value_heads) * p.head_dim;
-  const float of_a = word_past_l1(gates + a), of_b = word_past_l1(gates + b);
+  return {gates + a, gates + b};
+}
+SLUICE_LANE_FN DeltaGates delta_gates(const DeltaGateWeights& of, const DeltaGatePlaces& places) {
+  const float of_a = word_past_l1(places.a), of_b = word_past_l1(places.b);
   const float rate = softplus(add_rn(of_a, of.time_bias));
   return {contract_exp(mul_rn(of.decay, rate)), sigmoid(of_b)};
+}
+SLUICE_LANE_FN DeltaGates delta_gates(const DeltaNetStep& p, const DeltaGateWeights& of, int head,
+                                      int row) {
+  return delta_gates(of, delta_gate_places(p, head, row));
 }
 SLUICE_LANE_FN DeltaGates delta_gates(const DeltaNetStep& p, int head, int row) {
   return delta_gates(p, DeltaGateWeights(p, head), head, row);
@@ -189,7 +222,7 @@ SLUICE_LANE_FN PerLane<float4> delta_out_gate(const DeltaNetStep& p, int row, in
     gate[lane] = {0, 0, 0, 0};
     if (4 * lane < p.head_dim) {
       const float4 g = load_past_l1(z + 4 * lane);
-      gate[lane] = {silu(g.x), silu(g.y), silu(g.z), silu(g.w)};
+      gate[lane] = silu_of_four(g);
     }
   }
   return gate;

@@ -160,10 +160,11 @@ class DeltaPartColumns {
     }
   }
 
-  // e = beta (v - decay S^T k);  S = decay S + k (x) e;  o = S^T q: send(column, o) by one lane of
-  // each column.
-  template <typename Send>
-  SLUICE_LANE_FN void step(const DeltaNetStep& p, DeltaPartRow& row, const Send& send) {
+  // e = beta (v - decay S^T k);  S = decay S + k (x) e;  o = S^T q: o and e of a lane's column.
+  struct Made {
+    PerLane<float> o, entered;
+  };
+  SLUICE_LANE_FN Made step(const DeltaPartRow& row) {
     PerLane<float4> k[kFours], q[kFours];
     SLUICE_UNROLL for (int i = 0; i < kFours; ++i) {
       EACH_LANE(lane) {
@@ -172,32 +173,44 @@ class DeltaPartColumns {
       }
     }
     const float decay = row.gates[0], beta = row.gates[1];
-    PerLane<float> enters = sums_with(k);
+    Made made;
+    made.entered = sums_with(k);
     EACH_LANE(lane) {
-      const int own = (first_ + lane / 8) % kDeltaPartColumns;
-      enters[lane] = delta_enters(decay, beta, row.v[own], enters[lane]);
+      float& entered = made.entered[lane];
+      entered = delta_enters(decay, beta, row.v[own_column(lane) % kDeltaPartColumns], entered);
       SLUICE_UNROLL for (int i = 0; i < kFours; ++i) {
-        s_[i][lane] = delta_entered(delta_decayed(s_[i][lane], decay), enters[lane], k[i][lane]);
+        s_[i][lane] = delta_entered(delta_decayed(s_[i][lane], decay), entered, k[i][lane]);
       }
     }
-    const PerLane<float> o = sums_with(q);
+    made.o = sums_with(q);
+    return made;
+  }
+  // And left: send(column, o) by one lane of each column.
+  template <typename Send>
+  SLUICE_LANE_FN void step(const DeltaNetStep& p, DeltaPartRow& row, const Send& send) {
+    const Made made = step(row);
     EACH_LANE(lane) {
-      if (lane % 8 == 0) {
-        row.entered[(first_ + lane / 8) % kDeltaPartColumns] = enters[lane];
-        if (first_ + lane / 8 < p.head_dim) send(first_ + lane / 8, o[lane]);
+      if (lane % kLanesOfColumn == 0) {
+        row.entered[own_column(lane) % kDeltaPartColumns] = made.entered[lane];
+        if (own_column(lane) < p.head_dim) send(own_column(lane), made.o[lane]);
       }
     }
   }
+
+  // Of the head's columns the warp's first one, and a lane's.
+  SLUICE_LANE_FN int first() const { return first_; }
+  SLUICE_LANE_FN int own_column(int lane) const { return first_ + lane / kLanesOfColumn; }
+  static constexpr int kLanesOfColumn = 8;
 
  private:
   static constexpr int kFours = 4;  // of a lane
 
   static SLUICE_LANE_FN int four(int i, int lane) { return 4 * (lane % 8 + 8 * i); }
   SLUICE_LANE_FN bool exists(const DeltaNetStep& p, int i, int lane) const {
-    return first_ + lane / 8 < p.head_dim && four(i, lane) < p.head_dim;
+    return own_column(lane) < p.head_dim && four(i, lane) < p.head_dim;
   }
   SLUICE_LANE_FN int place(const DeltaNetStep& p, int i, int lane) const {
-    return (first_ + lane / 8) * p.head_dim + four(i, lane);
+    return own_column(lane) * p.head_dim + four(i, lane);
   }
 
   // Over the column, for all of its lanes: of 32 fours those that are sixteen apart first, then
@@ -218,11 +231,11 @@ class DeltaPartColumns {
   PerLane<float4> s_[kFours];
 };
 
-// o of one of the rows that the block finishes, when it has been sent.
-SLUICE_LANE_FN PerLane<float4> sent_row(const DeltaNetStep& p, const DeltaPartTile& tile, int i) {
+// o of a row, where it has been sent.
+SLUICE_LANE_FN PerLane<float4> sent_row(const DeltaNetStep& p, const float* o) {
   PerLane<float4> v;
   EACH_LANE(lane) {
-    v[lane] = 4 * lane < p.head_dim ? load_four(tile.o[i] + 4 * lane) : float4{0, 0, 0, 0};
+    v[lane] = 4 * lane < p.head_dim ? load_four(o + 4 * lane) : float4{0, 0, 0, 0};
   }
   return v;
 }

@@ -5,7 +5,9 @@
 //          takes one unit. It requests, awaits and unpacks its weights before the wait for the
 //          kernel before. Chunk sums meet in shared memory, and one thread for each output adds
 //          them in order. Weights of two types are one launch where files mix these types: the
-//          first blocks have those of one, the others those of the other.
+//          first blocks have those of one, the others those of the other. Where there are more
+//          stripes than blocks on the card have so, each block has some of the rest as well,
+//          requested with the first and multiplied behind them.
 // Limits   at most 8,192 columns (project_row_fits); otherwise as project.cu.
 // Cost     see bench/gpu_kernels and docs/decisions/0011.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,12 +28,17 @@ namespace {
 constexpr int kWarps = NormedRow::kWarps;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kMinShared = 76 * 1024;
+constexpr int kRoomBehind = 12 * 1024;  // on an SM, for a block of the kernel behind
 
 // The weights of one type.
 struct RowWeights {
   WeightParts parts;
   int64_t stripe_bytes;
-  int n_blocks;
+};
+
+// Stripes of one type that a block takes at a time, a unit to a warp.
+struct TakenStripes {
+  int first, n;
 };
 
 struct ProjectRowArgs {
@@ -42,82 +49,78 @@ struct ProjectRowArgs {
   RowShape shape;
   RowWeights of[2];  // the second one may have none
   float* out;
-  bool adds;  // to what stands in out
-  int stripes_per_block;
+  bool adds;    // to what stands in out
+  int n_first;  // blocks that begin with the first type
+  int per_block;
+  // What blocks take besides: stripes of the last type, from `rest` on.
+  int rest, rest_per_block;
+  int share;  // of a unit in its stripe, of 2^16: weights are asked for behind no division
+
+  // Which of a block's stripes a warp's unit is of.
+  __device__ __forceinline__ int stripe_of(int warp) const { return warp * share >> 16; }
 };
 
-// What a block's warps share besides weights and rows.
+// What a block's warps share besides weights and rows: of the first stripes, then of the rest.
 struct RowShared {
-  alignas(16) float sums[kWarps * kUnitChunks * 8];
+  alignas(16) float sums[2][kWarps * kUnitChunks * 8];
   float squares[NormedRow::kMostSegments];
-  uint64_t barriers[kWarps];
+  uint64_t barriers[2][kWarps];
 };
 
 template <Type type>
 constexpr int kSlot = slot_bytes(kUnitChunks* Stripe<type>::chunk_bytes(8));
 
-// Block `block` of those that have weights of this type.
-template <Type type, bool has_norm>
-__device__ __forceinline__ void project_block(const ProjectRowArgs& a, const RowWeights& w,
-                                              int block, uint8_t* shared, RowShared& s) {
-  const int warp = warp_index(), lane = lane_index();
-  // The warp's unit.
-  const int n_units = a.shape.n_units(), own = warp / n_units;
-  const int stripe = block * a.stripes_per_block + own;
-  const bool has_unit = own < a.stripes_per_block && stripe < w.parts.n_stripes;
-  Unit unit{};
-  unit.first = (warp - own * n_units) * kUnitChunks;
-  unit.n = min(kUnitChunks, a.shape.n_chunks - unit.first);
-  WeightRing ring(shared + warp * kSlot<type>, kSlot<type>, s.barriers + warp, 1);
-  UnitWeights weights;
-  const uint8_t* src = nullptr;
-  if (has_unit) {
+// Where things stand in a block's memory: slots, the row, slots of the rest.
+template <Type first, Type second>
+struct RowPlan {
+  static constexpr int kFirstSlot = kSlot<first> > kSlot<second> ? kSlot<first> : kSlot<second>;
+  static constexpr int kRowAt = kWarps * kFirstSlot;
+  static constexpr int kRestSlot = kSlot<second>;
+
+  static __host__ __device__ constexpr int rest_at(const RowShape& shape) {
+    return (kRowAt + staged_row_bytes(shape.n_chunks) + kLine - 1) / kLine * kLine;
+  }
+  static constexpr int n_bytes(const RowShape& shape, bool has_rest) {
+    return has_rest ? rest_at(shape) + kWarps * kRestSlot
+                    : kRowAt + staged_row_bytes(shape.n_chunks);
+  }
+};
+
+// A warp's unit of a block's stripes, on its way into a ring of one slot.
+class AskedUnit {
+ public:
+  __device__ __forceinline__ AskedUnit(uint8_t* slots, int slot_size, uint64_t* barriers)
+      : ring_(slots + warp_index() * slot_size, slot_size, barriers + warp_index(), 1) {}
+
+  template <Type type>
+  __device__ __forceinline__ void request(const ProjectRowArgs& a, const RowWeights& w,
+                                          const TakenStripes& taken) {
+    const int warp = warp_index(), own = a.stripe_of(warp);
+    const int stripe = taken.first + own;
+    unit_.first = (warp - own * a.shape.n_units()) * kUnitChunks;
+    unit_.n = min(kUnitChunks, a.shape.n_chunks - unit_.first);
+    exists_ = own < taken.n && stripe < w.parts.n_stripes;
+    if (!exists_) return;
     const Part part = w.parts.of(stripe);
-    src =
-        part.data + (stripe - part.first_stripe) * w.stripe_bytes + chunk_offset<type>(unit.first);
-    ring.request(src, unit_bytes<type>(a.shape, unit.first, unit.n));
+    src_ =
+        part.data + (stripe - part.first_stripe) * w.stripe_bytes + chunk_offset<type>(unit_.first);
+    ring_.request(src_, unit_bytes<type>(a.shape, unit_.first, unit_.n));
   }
-  let_next_kernel_begin();
-  NormedRow row(a.x, a.norm, has_norm ? a.n_cols : 0, warp);
-  if (has_unit) {
-    unit.data = ring.wait(src);
-    unpack_unit<type>(unit, a.shape, weights);
-  }
-  wait_for_previous_kernel();
+  __device__ __forceinline__ bool exists() const { return exists_; }
+  __device__ __forceinline__ void await() { unit_.data = ring_.wait(src_); }
+  __device__ __forceinline__ const Unit& unit() const { return unit_; }
 
-  // The thread's output.
-  const int thread = static_cast<int>(threadIdx.x);
-  const int out_stripe = block * a.stripes_per_block + thread / 8;
-  const bool has_output = thread < 8 * a.stripes_per_block && out_stripe < w.parts.n_stripes;
-  const Part part = w.parts.of(has_output ? out_stripe : 0);
-  const int out_row = 8 * (out_stripe - part.first_stripe) + lane % 8;
-  float* const out = a.out + part.out_column + out_row;
-  const float before = has_output && a.adds ? __ldcg(out) : 0.0f;
+ private:
+  WeightRing ring_;
+  Unit unit_{};
+  const uint8_t* src_ = nullptr;
+  bool exists_ = false;
+};
 
-  uint8_t* const staged = shared + kWarps * kSlot<type>;
-  if constexpr (has_norm) {
-    row.add_squares(s.squares);
-    __syncthreads();
-    row.stage(s.squares, staged);
-  } else {
-    copy_row(a.in, a.shape.n_chunks, staged, warp, kWarps);
-  }
-  __syncthreads();
-  if (has_unit) {
-    PerLane<float> got;
-    dot_unit<type, StagedLoad>(unit, a.shape, weights, staged_row(staged, a.shape.n_chunks, 0),
-                               got);
-    s.sums[(kUnitChunks * warp + lane % 4) * 8 + lane / 4] = got[lane];
-  }
-  __syncthreads();
-  if (has_output) {
-    const float* const chunk = s.sums + thread / 8 * n_units * kUnitChunks * 8 + lane % 8;
-    float dot = 0.0f;
-#pragma unroll 4
-    for (int c = 0; c < a.shape.n_chunks; ++c) dot = __fadd_rn(dot, chunk[8 * c]);
-    dot = __fadd_rn(dot, part.bias ? __ldg(part.bias + out_row) : 0.0f);
-    *out = a.adds ? __fadd_rn(before, dot) : dot;
-  }
+// Chunk sums of the warp's unit to where the outputs are added up.
+__device__ __forceinline__ void leave_sums(const PerLane<float>& got, float* sums) {
+  const int lane = lane_index();
+  sums[(kUnitChunks * warp_index() + lane % 4) * 8 + lane / 4] = got[lane];
 }
 
 // first and second are one where all weights are of one type.
@@ -126,28 +129,118 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     project_row_kernel(const __grid_constant__ ProjectRowArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ RowShared s;
-  const int block = static_cast<int>(blockIdx.x);
-  if (first == second || block < a.of[0].n_blocks) {
-    project_block<first, has_norm>(a, a.of[0], block, shared, s);
-  } else {
-    project_block<second, has_norm>(a, a.of[1], block - a.of[0].n_blocks, shared, s);
+  using Plan = RowPlan<first, second>;
+  constexpr bool mixes = first != second;
+  const int block = static_cast<int>(blockIdx.x), warp = warp_index(), lane = lane_index();
+  const bool is_first = !mixes || block < a.n_first;
+  // call.operator()<type>(), the type of the block's first stripes.
+  const auto with_own_type = [&](const auto& call) {
+    if constexpr (mixes) {
+      if (!is_first) return call.template operator()<second>();
+    }
+    call.template operator()<first>();
+  };
+  const TakenStripes taken{(is_first ? block : block - a.n_first) * a.per_block, a.per_block};
+  const TakenStripes rest{a.rest + block * a.rest_per_block, has_norm ? a.rest_per_block : 0};
+  const RowWeights& own = a.of[is_first ? 0 : 1];
+  const RowWeights& last = a.of[mixes ? 1 : 0];
+  AskedUnit asked(shared, Plan::kFirstSlot, s.barriers[0]);
+  with_own_type([&]<Type type>() { asked.request<type>(a, own, taken); });
+  uint8_t* const rest_slots = shared + Plan::rest_at(a.shape);
+  AskedUnit more(rest_slots, Plan::kRestSlot, s.barriers[1]);
+  if constexpr (has_norm) more.request<second>(a, last, rest);
+  let_next_kernel_begin();
+  NormedRow row(a.x, a.norm, has_norm ? a.n_cols : 0, warp);
+  UnitWeights weights;
+  if (asked.exists()) {
+    asked.await();
+    with_own_type([&]<Type type>() { unpack_unit<type>(asked.unit(), a.shape, weights); });
   }
+  // The thread's output: of the first stripes by the first half of them.
+  const int thread = static_cast<int>(threadIdx.x) % (kThreads / 2);
+  const bool of_rest = static_cast<int>(threadIdx.x) >= kThreads / 2;
+  const RowWeights& w = of_rest ? last : own;
+  const TakenStripes& outputs = of_rest ? rest : taken;
+  const int stripe = outputs.first + thread / 8;
+  const bool has_output = thread / 8 < outputs.n && stripe < w.parts.n_stripes;
+  const Part part = w.parts.of(has_output ? stripe : 0);
+  const int out_row = 8 * (stripe - part.first_stripe) + lane % 8;
+  float* const out = a.out + part.out_column + out_row;
+  wait_for_previous_kernel();
+  const float before = has_output && a.adds ? __ldcg(out) : 0.0f;
+
+  uint8_t* const staged = shared + Plan::kRowAt;
+  if constexpr (has_norm) {
+    row.add_squares(s.squares);
+    __syncthreads();
+    row.stage(s.squares, staged);
+  } else {
+    copy_row(a.in, a.shape.n_chunks, staged, warp, kWarps);
+  }
+  __syncthreads();
+  const InputRow in = staged_row(staged, a.shape.n_chunks, 0);
+  if (asked.exists()) {
+    PerLane<float> got;
+    with_own_type(
+        [&]<Type type>() { dot_unit<type, StagedLoad>(asked.unit(), a.shape, weights, in, got); });
+    leave_sums(got, s.sums[0]);
+  }
+  if (has_norm && more.exists()) {
+    more.await();
+    PerLane<float> got;
+    dot_unit<second, StagedLoad, 0>(more.unit(), a.shape, weights, in, got);
+    leave_sums(got, s.sums[1]);
+  }
+  __syncthreads();
+  if (has_output) {
+    const float* const chunk =
+        s.sums[of_rest ? 1 : 0] + thread / 8 * a.shape.n_units() * kUnitChunks * 8 + lane % 8;
+    float dot = 0.0f;
+#pragma unroll 4
+    for (int c = 0; c < a.shape.n_chunks; ++c) dot = __fadd_rn(dot, chunk[8 * c]);
+    dot = __fadd_rn(dot, part.bias ? __ldg(part.bias + out_row) : 0.0f);
+    *out = a.adds ? __fadd_rn(before, dot) : dot;
+  }
+}
+
+// Where there are more blocks than are on the card at once, those that are share out what is left:
+// so the weights of all are on their way before the row is there, which is normalised by so many
+// blocks alone, and none begins when the others end. False: there are not, or their memory would
+// leave no room for the kernel behind.
+template <typename Plan>
+bool share_rest(ProjectRowArgs& a, const int (&n_blocks)[2], const Launch& how) {
+  const int at_once = 2 * how.n_sms,
+            n_stripes[2] = {a.of[0].parts.n_stripes, a.of[1].parts.n_stripes};
+  const int last = n_stripes[1] > 0 ? 1 : 0;
+  if (n_blocks[0] + n_blocks[1] <= at_once || n_blocks[0] * last > at_once) return false;
+  const int rest = (at_once - n_blocks[0] * last) * a.per_block;
+  const int per_block = (n_stripes[last] - rest + at_once - 1) / at_once;
+  const int n_bytes = Plan::n_bytes(a.shape, true) + static_cast<int>(sizeof(RowShared)) + 1024;
+  if (per_block > a.per_block || 2 * n_bytes + kRoomBehind > how.shared_per_sm) return false;
+  a.rest = rest, a.rest_per_block = per_block;
+  return true;
 }
 
 template <Type first, Type second, bool has_norm>
 void launch_types(ProjectRowArgs args, const Launch& how) {
+  using Plan = RowPlan<first, second>;
   args.shape = row_shape(args.n_cols);
-  args.stripes_per_block = kWarps / args.shape.n_units();
-  for (const auto& [of, type] : {std::pair{&args.of[0], first}, {&args.of[1], second}}) {
-    of->stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.n_cols));
-    of->n_blocks = (of->parts.n_stripes + args.stripes_per_block - 1) / args.stripes_per_block;
+  const int n_units = args.shape.n_units();
+  args.per_block = kWarps / n_units;
+  args.share = ((1 << 16) + n_units - 1) / n_units;
+  int n_blocks[2];
+  for (int i = 0; i < 2; ++i) {
+    args.of[i].stripe_bytes =
+        static_cast<int64_t>(8 * quant::row_bytes(i == 0 ? first : second, args.n_cols));
+    n_blocks[i] = (args.of[i].parts.n_stripes + args.per_block - 1) / args.per_block;
   }
-  const int needed =
-      kWarps * std::max(kSlot<first>, kSlot<second>) + staged_row_bytes(args.shape.n_chunks);
+  args.n_first = n_blocks[0];
+  const bool has_rest = has_norm && share_rest<Plan>(args, n_blocks, how);
+  const int needed = Plan::n_bytes(args.shape, has_rest);
   CHECK(needed <= how.shared_bytes);
   // A dependent launch packs blocks where the kernel before ends first: not more than two.
   const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
-  const dim3 grid(static_cast<unsigned>(args.of[0].n_blocks + args.of[1].n_blocks));
+  const dim3 grid(static_cast<unsigned>(has_rest ? 2 * how.n_sms : n_blocks[0] + n_blocks[1]));
   launch(project_row_kernel<first, second, has_norm>, grid, kThreads, bytes, how, args);
 }
 

@@ -1,7 +1,8 @@
 // A gated DeltaNet as the kernel computes it (backend/cuda/delta_net_body.h), compiled by g++ with
 // a warp as 32 loops and a block's warps one after another: as the CPU computes it, but for the
 // order of sums, over several steps, with rows of several sequences. And as its forms for many rows
-// (wide_delta_body.h) and for four blocks to a head (delta_part_body.h) do, to the bit.
+// (wide_delta_body.h), for four blocks to a head (delta_part_body.h) and for a single row
+// (delta_row_body.h) do, to the bit.
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/delta_net_body.h"
 
@@ -15,7 +16,7 @@
 #include <vector>
 
 #include "backend/cpu/delta_net.h"
-#include "backend/cuda/delta_part_body.h"
+#include "backend/cuda/delta_row_body.h"
 #include "backend/cuda/wide_delta_body.h"
 #include "base/random.h"
 #include "quant/activation.h"
@@ -164,11 +165,54 @@ void run_part_delta(const DeltaNetStep& p) {
         }
         for (int t = part; t < rows.n; t += kDeltaParts) {
           const int row = rows.first + t;
-          PerLane<float4> v = sent_row(p, tile, t / kDeltaParts);
+          PerLane<float4> v = sent_row(p, tile.o[t / kDeltaParts]);
           finish_delta_row(p, row, head, delta_norm_weights(p), delta_out_gate(p, row, head), v);
         }
       }
     }
+  }
+}
+
+// As row_delta_net: what happens before the wait is done by all before anything else.
+struct RowBlock {
+  DeltaRowShared shared;
+  std::array<DeltaPartColumns, kDeltaPartWarps> columns;
+  std::vector<DeltaRowMaker> makers;
+};
+void run_row_head(const DeltaNetStep& p, const DeltaStepRow& row, int head) {
+  const DeltaHead own(p, head, row.sequence, {0, 1}, row.from, row.to);
+  const DeltaUpdate update(p, row.sequence, row.position);
+  const auto cluster = std::make_unique<std::array<RowBlock, kDeltaParts>>();
+  for (int part = 0; part < kDeltaParts; ++part) {
+    RowBlock& block = (*cluster)[static_cast<size_t>(part)];
+    std::memset(&block.shared, 0xff, sizeof(block.shared));
+    for (int warp = 0; warp < kDeltaPartWarps; ++warp) {
+      block.columns[static_cast<size_t>(warp)].load(
+          p, own.column_before(p, 0), part * kDeltaPartColumns + warp * kDeltaPartOfWarp);
+    }
+    for (int item = 0; item < 3; ++item) block.makers.emplace_back(p, own, item, part);
+  }
+  for (int part = 0; part < kDeltaParts; ++part) {
+    auto& [shared, columns, makers] = (*cluster)[static_cast<size_t>(part)];
+    for (const DeltaRowMaker& maker : makers) maker.make(p, shared);
+    DeltaRowGates(p, head).make(shared.row);
+    for (DeltaPartColumns& some : columns) {
+      step_columns(p, shared, some, own, head, update, [&](int column, const float4& o) {
+        store_four((*cluster)[0].shared.o + column, o);
+      });
+      some.store(p, own.column_after(p, 0));
+    }
+    for (int item = 0; item < 3; ++item) {
+      DeltaRowMaker::leave(p, own, head, item, part, update, shared);
+    }
+  }
+  PerLane<float4> v = sent_row(p, (*cluster)[0].shared.o);
+  finish_delta_row(p, 0, head, delta_norm_weights(p), delta_out_gate(p, 0, head), v);
+}
+void run_row_delta(const DeltaNetStep& p) {
+  const DeltaStepRow row(p);
+  for (int head = 0; head < p.n_value_heads; ++head) {
+    row.exists ? run_row_head(p, row, head) : write_delta_row(p, 0, head, {});
   }
 }
 
@@ -297,7 +341,7 @@ class DeltaLayer {
     std::vector<float> out, states, log, d, y;
     std::vector<int8_t> q;
   };
-  // The step in its form for many rows and in that for four blocks to a head, then in the first.
+  // The step in its form for many rows and in those for four blocks to a head, then in the first.
   void run_all(const DeltaNetStep& p, std::vector<float>& out) {
     const Written before{out, by_kernel_, kernel_log_, d_, y_, q_};
     std::vector<Written> others;
@@ -314,6 +358,7 @@ class DeltaLayer {
     };
     run(run_wide_delta);
     if (p.n_rows <= kDeltaPartRows) run(run_part_delta);
+    if (p.n_rows == 1) run(run_row_delta);
     run_delta_net(p);
     for (const Written& other : others) {
       expect_same(other.out, out, "out");
@@ -392,6 +437,8 @@ TEST_P(DeltaNetBody, IsAsOnTheCpu) {
   layer.step({2, 2, 0, 1}, 0, 13);
   layer.step({1, 1, 1, 0, 0}, 3, 14);
   layer.step({2}, 15, 15);
+  layer.step({2}, 0, 18);
+  layer.step({1}, 0, 19);
   layer.step(std::vector<int32_t>(16, 0), 0, 16);
   std::vector<int32_t> three(19, 2);
   three.resize(20, 0);
