@@ -1,9 +1,13 @@
-// What a layer of a prompt costs on a GPU besides its experts: projections, attention over a paged
-// cache of f16, and the router, each alone, for 32 to 8,192 rows of the Qwen3-30B-A3B shape. Prints
-// markdown.
+// What a layer of a prompt costs on a GPU besides its experts, of the Qwen3-30B-A3B shape. Of 17 to
+// 512 rows: what may be done in two ways, both ways, in graphs of twelve layers. Then projections,
+// attention over a paged cache of f16, and the router, each alone, for 32 to 8,192 rows; not with
+// the argument "few". Prints markdown.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
+#include <limits>
+#include <string_view>
 
+#include "backend/cuda/project.h"
 #include "backend/cuda/quantize_rows.h"
 #include "backend/cuda/wide_attend.h"
 #include "backend/cuda/wide_gemm.h"
@@ -11,6 +15,7 @@
 #include "backend/cuda/wide_route.h"
 #include "bench_main.h"
 #include "gpu_wide.cuh"
+#include "graph_timer.cuh"
 
 namespace sluice::backend::cuda {
 namespace {
@@ -135,7 +140,124 @@ void bench_rows(Timer& time, int n_rows, int first) {
   std::fflush(stdout);
 }
 
+constexpr int kLayers = 12;  // more weights than L2 holds
+
+// Of some layers, one after the other.
+struct Weights {
+  Type type;
+  int n_cols, n_out;
+  size_t bytes = static_cast<size_t>(n_out) * quant::row_bytes(type, n_cols);
+  uint8_t* data = made();
+
+  const uint8_t* of(int layer) const { return data + static_cast<size_t>(layer) * bytes; }
+
+ private:
+  uint8_t* made() const {
+    auto* const at = device<uint8_t>(kLayers * bytes);
+    fill_matrices(type, n_cols, n_out, kLayers, at, bytes);
+    return at;
+  }
+};
+
+// Matrices side by side, for n_rows rows: as decode steps do it, and as prompts do.
+class TwoWays {
+ public:
+  TwoWays(GraphTimer& time, int n_rows, const std::vector<Weights>& weights)
+      : time_(time), weights_(weights), how_(launch_on(time.stream())) {
+    rows_.n_rows = n_rows;
+    rows_.n_cols = weights[0].n_cols;
+    rows_.in = int8_rows(static_cast<size_t>(n_rows), rows_.n_cols);
+    for (const Weights& w : weights) rows_.out_stride += w.n_out;
+    rows_.out = device<float>(static_cast<size_t>(n_rows * rows_.out_stride));
+  }
+
+  // Microseconds of a layer, and whether both left the same.
+  void print() {
+    const double us_few = us([this](int layer) { by_sixteen(layer); });
+    const auto want = copied(rows_.out, static_cast<size_t>(rows_.n_rows * rows_.out_stride));
+    const double us_many = us([this](int layer) { by_blocks(layer); });
+    const auto got = copied(rows_.out, want.size());
+    std::printf(" %.1f | %.1f | %s |", us_few, us_many, compared(want, got).c_str());
+  }
+
+ private:
+  template <typename Work>
+  double us(const Work& work) {
+    return time_([&] {
+             for (int layer = 0; layer < kLayers; ++layer) work(layer);
+           }) /
+           kLayers;
+  }
+  void by_sixteen(int layer) {
+    rows_.n_weights = 0;
+    int column = 0;
+    for (const Weights& w : weights_) {
+      rows_.weights[rows_.n_weights++] = {w.type, w.of(layer), w.n_out, nullptr, column};
+      column += w.n_out;
+    }
+    project_rows(rows_, how_);
+  }
+  void by_blocks(int layer) const {
+    float* out = rows_.out;
+    for (const Weights& w : weights_) {
+      WideGemm p;
+      p.type = w.type;
+      p.n_cols = w.n_cols;
+      p.n_out = w.n_out;
+      p.weights[0] = w.of(layer);
+      p.in = rows_.in;
+      p.rows.n_rows = rows_.n_rows;
+      p.height = wide_block_height(p.type, p.n_cols, how_);
+      p.out = out;
+      p.out_stride = rows_.out_stride;
+      p.begins_beside = out != rows_.out;
+      wide_block(p, how_);
+      out += w.n_out;
+    }
+  }
+
+  GraphTimer& time_;
+  const std::vector<Weights>& weights_;
+  Launch how_;
+  ProjectRows rows_;
+};
+
+void run_few() {
+  GraphTimer time;
+  const Launch how = launch_on(time.stream());
+  const std::vector<Weights> same = {{Type::q4_k, kModel, kQkv}},
+                             mixed = {{Type::q4_k, kModel, kQkv - kKvHeads * kDim},
+                                      {Type::q6_k, kModel, kKvHeads * kDim}},
+                             output = {{Type::q4_k, kHeads * kDim, kModel}};
+  std::printf(
+      "| rows | from | attention by warps us | by groups us | q, k, v 16 at a time us | by blocks "
+      "us | | v of Q6_K: 16 at a time us | by blocks us | | output 16 at a time us | by blocks us "
+      "| |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+  const auto bench = [&](int n_rows, int first) {
+    WideAttend attention = attention_of(n_rows, first);
+    const auto us = [&](const auto& work) {
+      return time([&] {
+               for (int layer = 0; layer < kLayers; ++layer) work();
+             }) /
+             kLayers;
+    };
+    const double us_heads = us([&] { wide_heads(attention, how); });
+    attention.least_group_rows = std::numeric_limits<int>::max();
+    const double us_warps = us([&] { wide_attend(attention, how); }) - us_heads;
+    attention.least_group_rows = 1;
+    const double us_groups = us([&] { wide_attend(attention, how); }) - us_heads;
+    std::printf("| %d | %d | %.1f | %.1f |", n_rows, first, us_warps, us_groups);
+    for (const auto* weights : {&same, &mixed, &output}) TwoWays(time, n_rows, *weights).print();
+    std::printf("\n");
+    std::fflush(stdout);
+  };
+  for (const int n_rows : {17, 24, 32, 48, 64, 96, 128, 192, 256, 512}) bench(n_rows, 0);
+  for (const int n_rows : {17, 64, 128, 256}) bench(n_rows, 8192);
+}
+
 void run_all() {
+  run_few();
+  std::printf("\n");
   Timer time;
   std::printf(
       "| rows | from | norm us | q, k, v us | by blocks us | heads us | attention us | TFLOP/s | "
@@ -149,9 +271,10 @@ void run_all() {
 }  // namespace
 }  // namespace sluice::backend::cuda
 
-int main() {
-  return sluice::bench::bench_main([] {
-    sluice::backend::cuda::run_all();
+int main(int argc, char** argv) {
+  return sluice::bench::bench_main([&] {
+    const bool is_few = argc > 1 && std::string_view(argv[1]) == "few";
+    is_few ? sluice::backend::cuda::run_few() : sluice::backend::cuda::run_all();
     return 0;
   });
 }

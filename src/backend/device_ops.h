@@ -106,7 +106,8 @@ struct SortedPairs {
   int32_t* slots = nullptr;  // [n_rows * n_used]: row * n_used + rank, ascending for each expert
 };
 
-// How the device sorts them, and tells the host of it in memory that both see.
+// How the device sorts them, and tells the host of it in memory that both see, where that is asked
+// for: n_pairs and told are null together.
 struct SortView {
   LayerId layer;
   const uint32_t* step = nullptr;  // [1]: its number

@@ -160,6 +160,12 @@ class WideAttendTest : public OpsTest {
   }
 
   void check(const Case& c);
+  // By warps, and with more rows by groups of them.
+  void check_few_and_many(Case c) {
+    check(c);
+    c.parts.back().n += kLeastGroupRows;
+    check(c);
+  }
   void check_against_slices(const Case& c);
 
   std::vector<float> frequencies;
@@ -279,25 +285,26 @@ void WideAttendTest::check_against_slices(const Case& c) {
 }
 
 TEST_F(WideAttendTest, EveryNumberOfRowsWithinTheBound) {
-  for (const int n : {17, 18, 31, 32, 33, 69, 100, 130}) {
+  for (const int n : {17, 18, 31, 32, 33, 69, 100, 130, kLeastGroupRows - 1, kLeastGroupRows,
+                      kLeastGroupRows + 1, kLeastGroupRows + 53}) {
     check({Type::f16, Type::f16, 16, 2, 128, {{0, 0, n}}});
   }
 }
 
 TEST_F(WideAttendTest, FromAnyPositionOn) {
   for (const int first : {1, 15, 63, 64, 65, 500}) {
-    check({Type::f16, Type::f16, 16, 2, 128, {{0, first, 40}}});
+    check_few_and_many({Type::f16, Type::f16, 16, 2, 128, {{0, first, 40}}});
   }
 }
 
 TEST_F(WideAttendTest, EveryShapeWithinTheBound) {
   for (const Type type : {Type::f16, Type::bf16}) {
-    check({type, type, 4, 4, 64, {{0, 3, 150}}});
-    check({type, type, 6, 2, 96, {{0, 70, 30}}, 2});
+    check_few_and_many({type, type, 4, 4, 64, {{0, 3, 150}}});
+    check_few_and_many({type, type, 6, 2, 96, {{0, 70, 30}}, 2});
     check({type, type, 16, 1, 256, {{0, 20, 50}}});
     check({type, type, 10, 2, 160, {{0, 9, 41}}, 5});
-    check({type, type, 7, 1, 128, {{0, 9, 41}}});
-    check({type, type, 8, 8, 32, {{0, 0, 44}}});
+    check_few_and_many({type, type, 7, 1, 128, {{0, 9, 41}}});
+    check_few_and_many({type, type, 8, 8, 32, {{0, 0, 44}}});
   }
 }
 
@@ -314,24 +321,34 @@ TEST_F(WideAttendTest, EveryTypeOfCacheWithinTheBound) {
 // Prompts of two sequences, and rows of others between them.
 TEST_F(WideAttendTest, SequencesOfOneStepWithinTheBound) {
   for (const Type type : {Type::f16, Type::bf16, Type::q8_0}) {
-    check({type,
-           type,
-           16,
-           2,
-           128,
-           {{3, 200, 1}, {0, 0, 21}, {2, 7, 1}, {4, 90, 1}, {1, 130, 50}, {5, 16, 2}},
-           3});
-    check({type, type, 4, 4, 64, {{1, 0, 90}, {0, 33, 60}, {2, 150, 1}}, 1});
+    check_few_and_many({type,
+                        type,
+                        16,
+                        2,
+                        128,
+                        {{3, 200, 1}, {0, 0, 21}, {2, 7, 1}, {4, 90, 1}, {1, 130, 50}, {5, 16, 2}},
+                        3});
+    check_few_and_many({type, type, 4, 4, 64, {{1, 0, 90}, {0, 33, 60}, {2, 150, 1}}, 1});
   }
 }
 
 TEST_F(WideAttendTest, HeadsAsInStepsOf16) {
   for (const Type type : {Type::f16, Type::bf16, Type::q8_0, Type::q4_0}) {
     for (const HeadNorm norm : {HeadNorm::none, HeadNorm::per_head, HeadNorm::whole}) {
-      check_against_slices(
-          {type, type, 4, 2, 128, {{0, 5, 33}, {1, 0, 9}}, 2, norm, RopePairing::halves, 64});
-      check_against_slices(
-          {type, type, 4, 4, 96, {{0, 0, 40}}, 0, norm, RopePairing::adjacent, 32});
+      for (const int more : {0, kLeastGroupRows}) {
+        check_against_slices({type,
+                              type,
+                              4,
+                              2,
+                              128,
+                              {{0, 5, 33}, {1, 0, 9 + more}},
+                              2,
+                              norm,
+                              RopePairing::halves,
+                              64});
+        check_against_slices(
+            {type, type, 4, 4, 96, {{0, 0, 40 + more}}, 0, norm, RopePairing::adjacent, 32});
+      }
     }
   }
 }
@@ -380,17 +397,23 @@ TEST_F(WideAttendTest, ARowsBytesDoNotDependOnTheRowsBesideNorOnTheCard) {
     return values;
   };
   expect_same_bits(want, alone(how), "without a device's buffers");
-  // The tensor cores of one warp at a time, as on all cards but those of sm_90: other bits.
   Launch small = how;
-  small.has_group_products = false;
-  const auto by_warps = alone(small);
+  small.shared_bytes = 64 << 10;  // of a block on sm_75
+  expect_same_bits(want, alone(small), "with one tile");
+  // By groups of warps, where the card has them: other bits, and they do not depend on rows either.
+  p.least_group_rows = 1;
+  const auto by_groups = alone(how);
   float largest = 0;
   for (const float x : want) largest = std::max(largest, std::abs(x));
   for (size_t i = 0; i < want.size(); ++i) {
-    ASSERT_NEAR(want[i], by_warps[i], 0x1p-12f * largest) << "by warps, index " << i;
+    ASSERT_NEAR(want[i], by_groups[i], 0x1p-12f * largest) << "by groups, index " << i;
   }
-  small.shared_bytes = 64 << 10;  // of a block on sm_75
-  expect_same_bits(by_warps, alone(small), "with one tile");
+  p.of.qkv += kFirst * all.qkv.n_cols, p.of.n_rows -= kFirst;
+  p.of.positions += kFirst, p.of.sequences += kFirst;
+  const auto last = alone(how);
+  const size_t n_before = count(kFirst * all.out.n_cols);
+  expect_same_bits(std::span(by_groups).subspan(n_before),
+                   std::span(last).first(by_groups.size() - n_before), "rows alone, by groups");
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class WideTrunkTest : public OpsTest {
 TEST_F(WideTrunkTest, AddsProjectionsAsTheCpu) {
   for (const Type type : woven_types()) {
     const int n_cols = quant::type_info(type).block_elems == 256 ? 768 : 352, n_out = 152;
-    for (const int n_rows : {17, 64, 65, 200}) {
+    for (const int n_rows : {17, 33, 48, 49, 64, 65, 200}) {
       const auto run = [&](Side& side, Ops& ops) {
         const Projection w{woven_weight(side, type, n_cols, n_out, 3),
                            side.put(random_values(n_out, 4))};
@@ -46,21 +46,24 @@ TEST_F(WideTrunkTest, AddsProjectionsAsTheCpu) {
 }
 
 TEST_F(WideTrunkTest, ProjectsAsInStepsOf16) {
-  for (const bool has_bias : {false, true}) {
-    constexpr int kRows = 70, kCols = 512;
+  constexpr int kCols = 512;
+  const std::vector<std::pair<int, bool>> cases = {{17, true}, {25, false}, {32, true},
+                                                   {33, true}, {70, false}, {70, true}};
+  for (const auto& [n_rows, has_bias] : cases) {
     const auto bias = [&](size_t n) { return has_bias ? gpu->put(random_values(n, 50)) : nullptr; };
     const std::vector<Projection> weights = {
         {woven_weight(*gpu, Type::q4_k, kCols, 256, 9), bias(256)},
         {woven_weight(*gpu, Type::q4_k, kCols, 64, 10), bias(64)},
         {woven_weight(*gpu, Type::q6_k, kCols, 72, 11), bias(72)}};
     const NormView norm{gpu->put(norm_weights(kCols, 7)), 1e-6f};
-    const RowsView x = rows(*gpu, kRows, kCols, 8), wide = rows(*gpu, kRows, 392, 12),
-                   narrow = rows(*gpu, kRows, 392, 13);
+    const RowsView x = rows(*gpu, n_rows, kCols, 8), wide = rows(*gpu, n_rows, 392, 12),
+                   narrow = rows(*gpu, n_rows, 392, 13);
     gpu_ops->project_in(x, norm, weights, wide);
-    each_slice(kRows, [&](int first, int n) {
+    each_slice(n_rows, [&](int first, int n) {
       gpu_ops->project_in({x.row(first), n, kCols}, norm, weights, {narrow.row(first), n, 392});
     });
-    expect_same_bits(read(narrow), read(wide), has_bias ? "with bias" : "without bias");
+    expect_same_bits(read(narrow), read(wide),
+                     cat(n_rows, has_bias ? " rows with bias" : " rows without bias"));
   }
 }
 

@@ -2,6 +2,7 @@
 // projections by wide_gemm.h, attention by wide_attend.h, the router by wide_route.h.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "backend/cuda/attend_shape.h"
 #include "backend/cuda/float_rows.h"
@@ -43,6 +44,32 @@ void require_wide(const WeightView& gate, const WeightView& up, const WeightView
           " and ", quant::type_name(down.type),
           " are not computed by GPUs for more than 16 rows yet: they must be quantised, and gate "
           "and up of one type");
+}
+
+// Up to so many rows the projections are those of decode steps, sixteen rows at a time: with few
+// rows the items of wide_gemm.h are fewer than SMs (16 of the 30B-A3B shape's output). The bits are
+// the same (bench_gpu_wide_trunk, docs/decisions/0018).
+constexpr int64_t kFewRowsIn = 32;
+constexpr int64_t kFewRowsAdded = 48;
+
+// Of the weights that are woven; columns of `out` are those of all.
+ProjectRows few_rows(const Int8Rows& in, int64_t n_rows, std::span<const Projection> projections,
+                     const RowsView& out, bool adds) {
+  ProjectRows p;
+  p.in = in;
+  p.n_rows = static_cast<int>(n_rows);
+  p.n_cols = static_cast<int>(projections.front().weight.n_cols);
+  p.out = out.data;
+  p.out_stride = static_cast<int>(out.n_cols);
+  p.adds = adds;
+  int column = 0;
+  for (const Projection& one : projections) {
+    const WeightView& w = one.weight;
+    const auto n = static_cast<int>(w.n_rows);
+    if (is_woven(w)) p.weights[p.n_weights++] = {w.type, bytes(w.data), n, one.bias, column};
+    column += n;
+  }
+  return p;
 }
 
 // Large tiles with their sums in registers (wide_block.cu) are faster for all rows times one
@@ -93,7 +120,13 @@ void CudaOps::wide_project_in(ConstRowsView x, const NormView& norm,
     quantize_rows({x.data, nullptr, norm.weight, norm.eps, static_cast<int>(x.n_rows),
                    static_cast<int>(x.n_cols), in},
                   how_);
+    if (x.n_rows <= kFewRowsIn && projections.size() <= kMaxProjections) {
+      const ProjectRows p = few_rows(in, x.n_rows, projections, out, false);
+      if (p.n_weights > 0) project_rows(p, how_);
+      return;
+    }
     column = 0;
+    bool is_first = true;
     for (auto one = projections.begin(); one != projections.end();) {
       if (!is_woven(one->weight)) {
         column += (one++)->weight.n_rows;
@@ -110,6 +143,7 @@ void CudaOps::wide_project_in(ConstRowsView x, const NormView& norm,
                               static_cast<int>(one->weight.n_rows)};
         column += one->weight.n_rows;
       }
+      p.begins_beside = !std::exchange(is_first, false);
       multiply_all_rows(p, how_);
     }
   });
@@ -128,6 +162,9 @@ void CudaOps::wide_project_add(ConstRowsView in, const Projection& projection, R
       quantize_rows({in.data, nullptr, nullptr, 0.0f, static_cast<int>(in.n_rows),
                      static_cast<int>(in.n_cols), rows},
                     how_);
+    }
+    if (in.n_rows <= kFewRowsAdded) {
+      return project_rows(few_rows(rows, in.n_rows, {&projection, 1}, x, true), how_);
     }
     WideGemm p = all_rows(projection.weight, rows, in.n_rows, how_);
     p.out = x.data;

@@ -1,8 +1,8 @@
 // Attention of prompts on sm_90: see group_attend.h. Compiled for sm_90a alone
 // (src/CMakeLists.txt), since code for its instructions runs on no other card.
 //
-// Layout   queries: [n_rows, n_heads, 2, dims] halves, of wide_heads.cu; caches as in
-//          backend/kv_page.h; out: [n_rows, n_heads head_dim] f32.
+// Layout   queries: [n_rows, n_heads, 2, dims] halves, as wide_heads.cu writes them for it; caches
+//          as in backend/kv_page.h; out: [n_rows, n_heads head_dim] f32.
 // Mapping  a pair is a row and one of a kv head's query heads; a group of four warps has 64 pairs,
 //          which follow each other by row, a block two groups of one kv head. Tiles of keys and
 //          values are copied to shared memory by all, a tile ahead of what is computed. Rows of
@@ -157,11 +157,12 @@ class GroupBlock {
     __syncthreads();  // nobody reads what the rows before left
     ask(from, p_.k, 0, s_.keys[0]);
     end_group();
-    await_groups<0>();
+    ask(from, p_.v, 0, s_.values[0]);
+    end_group();
+    await_groups<1>();
     show_copies();
     __syncthreads();
     if (n > 1) ask(from, p_.k, 1, s_.keys[1]);
-    ask(from, p_.v, 0, s_.values[0]);
     end_group();
     const int group = warp_index() / kGroupWarps;
     if (!pairs_.has_rows(group * kOfGroup, kOfGroup, begin, end)) {  // it copies for the others
@@ -224,15 +225,21 @@ void run(const WideAttend& p, const Launch& how) {
 
 }  // namespace
 
-bool group_attend(const WideAttend& p, const Launch& how) {
-  if (!how.has_group_products || p.of.head_dim > 128) return false;
+bool has_group_attend(const WideAttend& p, const Launch& how) {
+  return how.has_group_products && p.of.head_dim <= 128 && p.of.n_rows >= p.least_group_rows;
+}
+
+void group_attend(const WideAttend& p, const Launch& how) {
+  CHECK(p.by_groups && p.of.head_dim <= 128);
   wide_dims(p.of.head_dim) == 64 ? run<64>(p, how) : run<128>(p, how);
-  return true;
 }
 
 #else
 
-bool group_attend(const WideAttend&, const Launch&) { return false; }
+bool has_group_attend(const WideAttend&, const Launch&) { return false; }
+void group_attend(const WideAttend&, const Launch&) {
+  check_failed("group_attend() is in this build", __FILE__, __LINE__);
+}
 
 #endif
 

@@ -6,8 +6,11 @@
 
 namespace sluice::backend::cuda {
 
-// Of heads that are made and keys that are appended (wide_heads.h), of head_dim <= 128. False,
-// and nothing done, where the card or the build has no such instructions.
-bool group_attend(const WideAttend& p, const Launch& how);
+// Whether there are enough rows, of heads of up to 128, and the card and the build have such
+// instructions.
+bool has_group_attend(const WideAttend& p, const Launch& how);
+
+// Of heads that are made for it (by_groups) and keys that are appended (wide_heads.h).
+void group_attend(const WideAttend& p, const Launch& how);
 
 }  // namespace sluice::backend::cuda

@@ -75,18 +75,20 @@ class GroupPass {
  public:
   using Tile = GroupTile<dims, keys>;
 
-  // queries: [2], each [kQueryParts][dims] halves.
+  // queries: [2], each [kQueryParts][dims] halves, written for groups.
   SLUICE_LANE_FN void begin(const PerLane<const uint16_t*> (&queries)[2],
                             const PerLane<float> (&scales)[2]) {
     EACH_LANE(lane) {
       SLUICE_UNROLL for (int r = 0; r < 2; ++r) {
         scale_[r][lane] = scales[r][lane], peak_[r][lane] = kNoPeak, sum_[r][lane] = 0.0f;
         SLUICE_UNROLL for (int part = 0; part < kQueryParts; ++part) {
-          SLUICE_UNROLL for (int s = 0; s < dims / 16; ++s) {
-            const uint16_t* const at = queries[r][lane] + part * dims + 16 * s + lane % 4 * 2;
-            uint32_t(&a)[4] = queries_[part][s][lane].a;
-            a[r] = word_past_l1(reinterpret_cast<const uint32_t*>(at));
-            a[r + 2] = word_past_l1(reinterpret_cast<const uint32_t*>(at + 8));
+          SLUICE_UNROLL for (int m = 0; m < dims / 32; ++m) {
+            const uint4 words =
+                load_16_past_l1(queries[r][lane] + part * dims + 32 * m + lane % 4 * 8);
+            uint32_t(&even)[4] = queries_[part][2 * m][lane].a;
+            uint32_t(&odd)[4] = queries_[part][2 * m + 1][lane].a;
+            even[r] = words.x, even[r + 2] = words.y;
+            odd[r] = words.z, odd[r + 2] = words.w;
           }
         }
       }

@@ -10,10 +10,12 @@
 //          the kernel before. f32 rows are normalised and quantised by a kernel of their own.
 //          Weights of a second type are a launch of their own, which does not wait for the first
 //          one's: that one lets it begin when the rows are there.
-// Limits   1 to 16 rows, n_cols % 32 (super-blocks: 256), weight rows % 8; rows 16-byte aligned
-//          (the launcher checks). Where rows do not fit into shared memory, some at a time.
+// Limits   n_cols % 32 (super-blocks: 256), weight rows % 8; rows 16-byte aligned (the launcher
+//          checks). More than 16 rows, or such as do not fit into shared memory: some at a time.
 // Cost     see bench/gpu_kernels and docs/decisions/0015.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project.h"
@@ -30,6 +32,7 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kMostWarps = 16;  // where a row has more units than eight warps
+constexpr int kMostRows = 16;   // at once: so that two blocks of eight warps fit on an SM
 constexpr int kMinShared = 76 * 1024;
 
 struct ProjectArgs {
@@ -300,6 +303,7 @@ void run(ProjectArgs args, const Turn& turn, const Launch& how) {
                                                 : std::max(how.n_sms, 2 * how.n_sms - n_behind);
   const int n_blocks = std::min(args.n_tasks, at_most);
   const int n_all = args.n_rows;
+  args.n_rows = std::min(n_all, kMostRows);
   const int n_items = (args.n_tasks + n_blocks - 1) / n_blocks * args.units_per_warp;
   args.ring.n_slots = std::min(n_items, 3);
   const int half = (how.shared_per_sm / 2 - 1024) / 128 * 128;  // two blocks an SM
@@ -333,55 +337,47 @@ bool is_large(const StripeWeight* weights, int n, int n_cols, const Launch& how)
   return n_stripes * row_shape(n_cols).n_units() > 64 * how.n_sms;
 }
 
-// Of int8 rows, with some weights, whatever their types are.
-struct Projection {
-  const StripeWeight* weights;
-  int n_weights;
-  float* out;
-  int out_stride;
-  bool adds;
-};
+void check_sizes(int n_rows, int n_cols) {
+  CHECK(n_rows >= 1 && n_rows <= kMostRows);
+  CHECK(n_cols > 0 && n_cols % 32 == 0);
+}
 
-void project_rows(const Int8Rows& in, int n_rows, int n_cols, const Projection& to,
-                  const Launch& how) {
-  const bool fills_card = is_large(to.weights, to.n_weights, n_cols, how);
-  if (n_rows == 1 && !fills_card && project_row_fits(n_cols)) {
+}  // namespace
+
+void project_rows(const ProjectRows& p, const Launch& how) {
+  CHECK(p.in && p.n_rows >= 1 && p.n_cols > 0 && p.n_cols % 32 == 0);
+  CHECK(p.n_weights >= 1 && p.n_weights <= kMaxProjections && p.out_stride > 0);
+  const bool fills_card = is_large(p.weights, p.n_weights, p.n_cols, how);
+  if (p.n_rows == 1 && !fills_card && project_row_fits(p.n_cols)) {
     return project_row(
-        {nullptr, nullptr, 0.0f, in, n_cols, to.weights, to.n_weights, to.out, to.adds}, how);
+        {nullptr, nullptr, 0.0f, p.in, p.n_cols, p.weights, p.n_weights, p.out, p.adds}, how);
   }
   ProjectArgs args{};
-  args.in = in;
-  args.n_rows = n_rows;
-  args.n_cols = n_cols;
-  args.out = to.out;
-  args.out_stride = to.out_stride;
-  args.adds = to.adds;
+  args.in = p.in;
+  args.n_rows = p.n_rows;
+  args.n_cols = p.n_cols;
+  args.out = p.out;
+  args.out_stride = p.out_stride;
+  args.adds = p.adds;
   Turn turn{fills_card, 0};
-  for (int i = 0; i < to.n_weights; ++i) turn.n_stripes_behind += to.weights[i].n_rows / 8;
+  for (int i = 0; i < p.n_weights; ++i) turn.n_stripes_behind += p.weights[i].n_rows / 8;
   const int n_all_stripes = turn.n_stripes_behind;
   uint32_t done = 0;  // weights that were launched
-  for (int first = 0; first < to.n_weights; ++first) {
+  for (int first = 0; first < p.n_weights; ++first) {
     if (done >> first & 1u) continue;
-    const Type type = to.weights[first].type;
+    const Type type = p.weights[first].type;
     args.weights = {};
-    for (int i = first; i < to.n_weights; ++i) {
-      if (to.weights[i].type == type) add_part(args.weights, to.weights[i]), done |= 1u << i;
+    for (int i = first; i < p.n_weights; ++i) {
+      if (p.weights[i].type == type) add_part(args.weights, p.weights[i]), done |= 1u << i;
     }
     args.waits_last = turn.n_stripes_behind < n_all_stripes;
     turn.n_stripes_behind -= args.weights.n_stripes;
     args.lets_next_late = turn.n_stripes_behind > 0;
     with_stripe_type(type, [&]<Type t>() {
-      n_rows > 1 ? run<t, true>(args, turn, how) : run<t, false>(args, turn, how);
+      p.n_rows > 1 ? run<t, true>(args, turn, how) : run<t, false>(args, turn, how);
     });
   }
 }
-
-void check_sizes(int n_rows, int n_cols) {
-  CHECK(n_rows >= 1 && n_rows <= 16);
-  CHECK(n_cols > 0 && n_cols % 32 == 0);
-}
-
-}  // namespace
 
 void project_in(const ProjectIn& p, const Launch& how) {
   check_sizes(p.n_rows, p.n_cols);
@@ -391,20 +387,22 @@ void project_in(const ProjectIn& p, const Launch& how) {
                        how);
   }
   quantize_rows({p.x, nullptr, p.norm, p.eps, p.n_rows, p.n_cols, p.a}, how);
-  project_rows(p.a, p.n_rows, p.n_cols, {p.weights, p.n_weights, p.out, p.out_stride, false}, how);
+  ProjectRows rows{p.a, p.n_rows, p.n_cols, {}, p.n_weights, p.out, p.out_stride};
+  std::copy_n(p.weights, p.n_weights, rows.weights);
+  project_rows(rows, how);
 }
 
 void project_add(const ProjectAdd& p, const Launch& how) {
   check_sizes(p.n_rows, p.n_cols);
   CHECK(p.in && p.weight.out_column == 0);
-  project_rows(p.in, p.n_rows, p.n_cols, {&p.weight, 1, p.x, p.weight.n_rows, true}, how);
+  project_rows({p.in, p.n_rows, p.n_cols, {p.weight}, 1, p.x, p.weight.n_rows, true}, how);
 }
 
 void logits(const Logits& p, const Launch& how) {
   check_sizes(p.n_rows, p.n_cols);
   CHECK(p.weight.out_column == 0);
   quantize_rows({p.x, p.rows, p.norm, p.eps, p.n_rows, p.n_cols, p.a}, how);
-  project_rows(p.a, p.n_rows, p.n_cols, {&p.weight, 1, p.logits, p.weight.n_rows, false}, how);
+  project_rows({p.a, p.n_rows, p.n_cols, {p.weight}, 1, p.logits, p.weight.n_rows, false}, how);
 }
 
 }  // namespace sluice::backend::cuda

@@ -1,6 +1,7 @@
-// Projections of decode steps, 1 to 16 rows: out = W norm(x) for several weights at once,
-// x += W in, and the logits. Weights are stripes; results are bit-equal with quant/ for the same
-// int8 input. Pointers are device memory; nothing here synchronises or allocates.
+// Projections of decode steps, 1 to 16 rows, and of short prompts: out = W norm(x) for several
+// weights at once, x += W in, and the logits. Weights are stripes; results are bit-equal with
+// quant/ for the same int8 input. Pointers are device memory; nothing here synchronises or
+// allocates.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,6 +38,20 @@ struct ProjectIn {
 // One launch for each type of weights (of one row: see project_row.h), and one more that quantises
 // several rows.
 void project_in(const ProjectIn& p, const Launch& how);
+
+// Rows that are int8 already, any number of them, in launches of up to 16. out[r] = W in[r] + bias,
+// or += where it adds.
+struct ProjectRows {
+  Int8Rows in;
+  int n_rows = 0;
+  int n_cols = 0;
+  StripeWeight weights[kMaxProjections];
+  int n_weights = 0;
+  float* out = nullptr;  // [n_rows, out_stride]
+  int out_stride = 0;
+  bool adds = false;
+};
+void project_rows(const ProjectRows& p, const Launch& how);
 
 // x[r] += W in[r] + bias. Rows that no kernel quantised: quantize_rows.h.
 struct ProjectAdd {

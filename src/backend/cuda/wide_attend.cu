@@ -222,14 +222,16 @@ void run(const WideAttend& p, const Launch& how) {
 
 }  // namespace
 
-void wide_attend(const WideAttend& p, const Launch& how) {
+void wide_attend(const WideAttend& given, const Launch& how) {
+  WideAttend p = given;
+  p.by_groups = has_group_attend(p, how);
   const Attend& of = p.of;
   CHECK(of.n_rows >= 1 && of.n_kv_heads > 0 && of.n_heads % of.n_kv_heads == 0 && of.out);
   CHECK(of.head_dim > 0 && of.head_dim % 32 == 0 && of.head_dim <= 256);
   CHECK(2 * of.n_pairs <= of.head_dim && (1 << of.page_shift) >= kPiece);
   CHECK(of.kv_type == Type::f16 || of.kv_type == Type::bf16);
   wide_heads(p, how);
-  if (group_attend(p, how)) return;
+  if (p.by_groups) return group_attend(p, how);
   switch (wide_dims(of.head_dim)) {
     case 64:
       return run<64>(p, how);

@@ -9,6 +9,11 @@
 
 namespace sluice::backend::cuda {
 
+// Steps of so many rows and more are for groups of warps (group_attend.h), where a card has their
+// instructions: fewer are sooner done a warp at a time (docs/decisions/0018). The two add in other
+// orders, so nothing but the number of rows may decide.
+constexpr int kLeastGroupRows = 256;
+
 struct WideAttend {
   Attend of;  // any number of rows; but for eps, max_length and its scratch
   KvPage page = {};
@@ -16,6 +21,8 @@ struct WideAttend {
   float k_eps = 0.0f;
   uint16_t* queries = nullptr;  // scratch: wide_query_halves() of these
   float* scales = nullptr;      // scratch: [n_rows, n_heads]
+  int least_group_rows = kLeastGroupRows;
+  bool by_groups = false;  // how queries stand: wide_attend() says it
 };
 void wide_attend(const WideAttend& p, const Launch& how);
 

@@ -77,11 +77,18 @@ struct KvTile {
   }
 };
 
+// Where number i of a query stands, for even i: in its place, or for groups of warps where a lane's
+// numbers of two products, 32 m + {0, 1, 8, 9, 16, 17, 24, 25} + 2 t, stand side by side.
+SLUICE_LANE_FN int place_in_query(int i, bool by_groups) {
+  return by_groups ? i / 32 * 32 + i % 8 * 4 + i / 16 % 2 * 4 + i / 8 % 2 * 2 : i;
+}
+
 // A query as the pass reads it, by one warp: [kQueryParts][dims] halves at `out`. head: [dims].
 // Returns what scores are to be multiplied by: a power of two that was taken off the query so that
 // f16 holds it, log2(e) and 1 / sqrt(head_dim).
 template <int dims, bool bf16>
-SLUICE_LANE_FN PerLane<float> write_query(const float* head, int head_dim, uint16_t* out) {
+SLUICE_LANE_FN PerLane<float> write_query(const float* head, int head_dim, bool by_groups,
+                                          uint16_t* out) {
   PerLane<uint32_t> peaks;
   EACH_LANE(lane) {
     peaks[lane] = 0;
@@ -97,8 +104,9 @@ SLUICE_LANE_FN PerLane<float> write_query(const float* head, int head_dim, uint1
     const float up = as_float((254 - power) << 23);
     SLUICE_UNROLL for (int i = 2 * lane; i < dims; i += 2 * kWarp) {
       const TwoParts<bf16> two(mul_rn(head[i], up), mul_rn(head[i + 1], up));
-      *reinterpret_cast<uint32_t*>(out + i) = two.high;
-      *reinterpret_cast<uint32_t*>(out + dims + i) = two.low;
+      uint16_t* const at = out + place_in_query(i, by_groups);
+      *reinterpret_cast<uint32_t*>(at) = two.high;
+      *reinterpret_cast<uint32_t*>(at + dims) = two.low;
     }
     scale[lane] =
         mul_rn(as_float(power << 23), div_rn(kLog2E, sqrt_rn(static_cast<float>(head_dim))));

@@ -63,7 +63,6 @@ int wide_block_rows(const Launch& how) {
 void wide_block(const WideGemm& p, const Launch& how) {
   check_wide_gemm(p);
   CHECK(wide_block_height(p.type, p.n_cols, how) > 0);
-  // The kernels behind must see all of this one's rows: it does not let them begin early.
   with_type(p.type, how, [&]<Type type, typename Tile>() { run_block<type, Tile>(p, how); });
 }
 

@@ -105,7 +105,7 @@ class BlockProducts {
   }
 
   __device__ __forceinline__ void run() {
-    wait_for_previous_kernel();
+    begin_products_of(a_.p);
     for (int k = 0; k < Tile::kStages; ++k) {
       name(static_cast<int>(blockIdx.x + k * gridDim.x), k);
     }
@@ -297,6 +297,7 @@ __global__ void __launch_bounds__(kWideThreads, Tile::kBlocks)
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ BlockPlan plan;
   BlockProducts<type, Tile>(a, shared, plan).run();
+  end_products_of(a.p);
 }
 
 template <Type type, typename Tile>

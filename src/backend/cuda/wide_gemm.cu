@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kWideThreads, blocks_per_sm(n_blocks_of(type))
   auto* const scales = reinterpret_cast<float*>(shared + plan.scales_at) + warp * kWarpScales;
   float* const mine = sums + warp * tile_sums(a.p.height);
   WeightRing ring(shared, shared + plan.barriers_at, a.ring, warp);
-  wait_for_previous_kernel();
+  begin_products_of(a.p);
 
   const int n_items = count_items(a);
 #pragma unroll 1
@@ -149,6 +149,7 @@ __global__ void __launch_bounds__(kWideThreads, blocks_per_sm(n_blocks_of(type))
     a.p.h ? write_hidden_rows(a, sums, to, tile.n, across)
           : write_out_rows(a, sums, to, tile.n, across);
   }
+  end_products_of(a.p);
 }
 
 // How a type's tiles stand in shared memory: two blocks on an SM where registers and memory allow.
@@ -202,7 +203,6 @@ int wide_tile_height(quant::Type type, const Launch& how) {
 
 void wide_gemm(const WideGemm& p, const Launch& how) {
   check_wide_gemm(p);
-  // The kernels behind must see all of this one's rows: it does not let them begin early.
   with_stripe_type(p.type, [&]<Type type>() { run<type>(p, how); });
 }
 

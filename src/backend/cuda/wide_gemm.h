@@ -58,6 +58,10 @@ struct WideGemm {
 
   WideMatrix more[kMoreMatrices] = {};  // of the same type, without tiles and h
   int n_more = 0;
+
+  // What it reads was there before the kernel in front of it began, which is a product too: it
+  // waits for that one at its end.
+  bool begins_beside = false;
 };
 void wide_gemm(const WideGemm& p, const Launch& how);
 

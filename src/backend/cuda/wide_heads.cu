@@ -1,5 +1,5 @@
 // The heads of a step of many rows: norm, rope, append to the KV cache; and queries as
-// wide_attend.cu reads them.
+// wide_attend.cu or group_attend.cu reads them.
 //
 // Layout   queries: [n_rows, n_heads, 2, dims] halves; caches as in backend/kv_page.h.
 // Mapping  a warp has a head of a row, in shared memory.
@@ -38,7 +38,8 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   if (kind == HeadKind::query) {
     const int64_t at = static_cast<int64_t>(r) * of.n_heads + own;
     const float scale =
-        write_query<dims, bf16>(head, of.head_dim, p.queries + at * kQueryParts * dims).value;
+        write_query<dims, bf16>(head, of.head_dim, p.by_groups, p.queries + at * kQueryParts * dims)
+            .value;
     if (lane == 0) p.scales[at] = scale;
     return;
   }

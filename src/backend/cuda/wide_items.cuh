@@ -130,4 +130,14 @@ __device__ __forceinline__ const uint8_t* stripe_at(const WideArgs& a, const Wid
   return base + stripe * a.stripe_bytes;
 }
 
+// A kernel behind begins when this one's input is there, so it may rely on that too, and waits for
+// all of this one's rows by itself.
+__device__ __forceinline__ void begin_products_of(const WideGemm& p) {
+  if (!p.begins_beside) wait_for_previous_kernel();
+  let_next_kernel_begin();
+}
+__device__ __forceinline__ void end_products_of(const WideGemm& p) {
+  if (p.begins_beside) wait_for_previous_kernel();
+}
+
 }  // namespace sluice::backend::cuda

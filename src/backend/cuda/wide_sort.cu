@@ -19,6 +19,7 @@ constexpr int kThreads = kWarps * kWarp;
 __global__ void __launch_bounds__(kThreads) sort_pairs_kernel(const __grid_constant__ SortPairs p) {
   __shared__ int own[kWarps], before[kWarps];
   wait_for_previous_kernel();
+  let_next_kernel_begin();
   const int expert = static_cast<int>(blockIdx.x), warp = warp_index(), lane = lane_index();
   const int part = ((p.n_slots + kWarps - 1) / kWarps + kWarp - 1) / kWarp * kWarp;
   const int begin = warp * part, end = min(begin + part, p.n_slots);

@@ -45,6 +45,7 @@ __device__ __forceinline__ void write_log(const SumPairs& p, int64_t r) {
 
 __global__ void __launch_bounds__(kThreads) sum_pairs_kernel(const __grid_constant__ SumPairs p) {
   wait_for_previous_kernel();
+  let_next_kernel_begin();
   const int64_t r = static_cast<int64_t>(blockIdx.x), n_routed = int64_t{p.n_rows} * p.n_used;
   if (p.counts) write_log(p, r);
   const float* const weights = p.weights + r * p.n_used;

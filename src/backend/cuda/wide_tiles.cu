@@ -47,6 +47,7 @@ __global__ void __launch_bounds__(kThreads) cut_tiles_kernel(const __grid_consta
   __shared__ int sums[kWarps];
   __shared__ unsigned long long class_sums[kWarps];
   wait_for_previous_kernel();
+  let_next_kernel_begin();
   int n_tiles = 0;
 #pragma unroll 1
   for (int base = 0; base < p.n_experts; base += kThreads) {

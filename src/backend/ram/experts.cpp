@@ -186,16 +186,17 @@ void RamKernels::sort_pairs(const ExpertsView& experts, const SortView& sort,
                             const RoutingView& routing, int64_t n_rows) {
   const int64_t n_experts = experts.gate.n_mats;
   const int64_t n_pairs = n_rows * routing.n_used;
-  std::fill_n(sort.n_pairs, n_experts, 0);
-  for (int64_t slot = 0; slot < n_pairs; ++slot) ++sort.n_pairs[routing.experts[slot]];
   int32_t* const first = sort.pairs.first;
-  first[0] = 0;
-  for (int64_t e = 0; e < n_experts; ++e) first[e + 1] = first[e] + sort.n_pairs[e];
-  for (int64_t slot = n_pairs; slot-- > 0;) {  // each expert's from its end; `first` is whole again
+  std::fill_n(first, n_experts + 1, 0);
+  for (int64_t slot = 0; slot < n_pairs; ++slot) ++first[routing.experts[slot] + 1];
+  if (sort.n_pairs) std::copy_n(first + 1, n_experts, sort.n_pairs);
+  for (int64_t e = 0; e < n_experts; ++e) first[e + 1] += first[e];
+  for (int64_t slot = n_pairs; slot-- > 0;) {  // each expert's from its end, down to its first
     sort.pairs.slots[--first[routing.experts[slot] + 1]] = static_cast<int32_t>(slot);
   }
-  for (int64_t e = 0; e < n_experts; ++e) first[e + 1] = first[e] + sort.n_pairs[e];
-  device_.tell(sort.told, request_number(*sort.step, sort.layer));
+  std::copy_n(first + 1, n_experts, first);
+  first[n_experts] = static_cast<int32_t>(n_pairs);
+  if (sort.told) device_.tell(sort.told, request_number(*sort.step, sort.layer));
 }
 
 void RamKernels::append_routing(const RoutingView& routing, int64_t n_rows,

@@ -71,7 +71,7 @@ void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,
 // enqueued than this layer's work and the rest of the one before.
 void StreamedExperts::keep_close(LayerId layer) const {
   const LayerId before(layer.value - 1);
-  if (before.value < 0 || !waves_.has(before)) return;
+  if (before.value < 0 || !waves_.has(before) || !waves_.tells(before)) return;
   for (Patience patience; waves_.is_under_way(before) && !waves_.is_routed(before);) {
     if (p_.main.has_failed()) return;
     patience.wait();
@@ -85,13 +85,14 @@ void StreamedExperts::run(LayerId layer, const backend::ExpertInputView& a,
     return;
   }
   keep_close(layer);
+  const bool tells = waves_.tells(layer);
   backend::ExpertsView experts = experts_of(p_, layer);
   p_.ops.sort_pairs(experts,
                     {.layer = layer,
                      .step = p_.step,
                      .pairs = pairs_,
-                     .n_pairs = waves_.n_pairs(layer),
-                     .told = waves_.told(layer)},
+                     .n_pairs = tells ? waves_.n_pairs(layer) : nullptr,
+                     .told = tells ? waves_.told(layer) : nullptr},
                     routing, a.n_rows);
   experts.table = p_.slots.table(layer);
   p_.ops.compute_sorted(experts, pairs_, a);

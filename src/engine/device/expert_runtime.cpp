@@ -305,6 +305,7 @@ void ExpertRuntime::run_by_host(const StepListener& listener) {
   const std::span<const int32_t> wanted = rows_.logit_rows();
   for (size_t begin = 0; begin < wanted.size(); begin += kMaxLogitRows) {
     const auto some = wanted.subspan(begin, std::min<size_t>(kMaxLogitRows, wanted.size() - begin));
+    step.s.logits.n_rows = std::ssize(some);
     trunk_.model().logits(step, static_cast<int64_t>(begin));
     trunk_.model().pick(step, picks(), static_cast<int64_t>(begin));
     copy_logits(std::ssize(some));
@@ -318,7 +319,7 @@ void ExpertRuntime::tell_layers(const OnLayer& on_layer) const {
   if (!on_layer) return;
   const int n_layers = model_.config().n_layers;
   for (int i = n_host_layers(); i < n_layers; ++i) {
-    const bool comes = waves_->has(LayerId(i));
+    const bool comes = waves_->has(LayerId(i)) && waves_->tells(LayerId(i));
     for (Patience patience; comes && !waves_->is_routed(LayerId(i)); patience.wait()) {
       if (main_->has_failed()) return;
     }

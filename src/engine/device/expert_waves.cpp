@@ -68,16 +68,19 @@ void ExpertWaves::begin_step(uint32_t step, LayerId first, const Prefers& prefer
     waves.n_waves = static_cast<int>((waves.missing.size() - 1) / in_half(layer) + 1);
     n_waves += waves.n_waves;
   }
-  if (n_waves == 0) return;
+  has_waves_ = n_waves > 0;
+  if (!has_waves_) return;
   p_.main.set(begun_, step);  // on the virtual clock: when the thread may begin
   thread_.begin();
 }
 
 void ExpertWaves::find_missing(LayerId layer) {
-  for (size_t e = 0; e < n_experts_; ++e) by_heat_[e] = ExpertId(static_cast<int32_t>(e));
-  policy::sort_by_heat(by_heat_, p_.cache.uses().subspan(index(layer) * n_experts_, n_experts_));
   std::vector<Missing>& missing = layers_[index(layer)].missing;
   missing.clear();
+  for (size_t e = 0; e < n_experts_; ++e) by_heat_[e] = ExpertId(static_cast<int32_t>(e));
+  const auto is_here = [&](ExpertId e) { return p_.slots.published({layer, e}) != nullptr; };
+  if (std::ranges::all_of(by_heat_, is_here)) return;  // and who is hotter does not matter
+  policy::sort_by_heat(by_heat_, p_.cache.uses().subspan(index(layer) * n_experts_, n_experts_));
   for (size_t rank = 0; rank < n_experts_; ++rank) {
     if (p_.slots.published({layer, by_heat_[rank]})) continue;
     missing.push_back({by_heat_[rank], static_cast<int>(rank)});

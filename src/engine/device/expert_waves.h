@@ -49,7 +49,10 @@ class ExpertWaves {
   // For the step under way: whether a layer's experts are all resident or come in waves.
   bool has(LayerId layer) const { return layers_[index(layer)].is_here; }
   int n_waves(LayerId layer) const { return layers_[index(layer)].n_waves; }
-  // What the device tells when it has sorted a layer's pairs.
+  // What the device tells when it has sorted a layer's pairs: of each layer where any has waves,
+  // else of some, so that people see how far a step is. (To tell is a kernel that nothing runs
+  // beside.)
+  bool tells(LayerId layer) const { return has_waves_ || layer.value % kToldLayers == 0; }
   int32_t* n_pairs(LayerId layer) const { return n_pairs_ + index(layer) * n_experts_; }
   uint64_t* told(LayerId layer) const { return told_ + index(layer); }
   bool is_routed(LayerId layer) const;  // whether it has told, in the step under way
@@ -71,6 +74,8 @@ class ExpertWaves {
   uint64_t copied_bytes() const { return copied_bytes_; }
 
  private:
+  static constexpr int kToldLayers = 8;
+
   struct Half {
     std::byte* data = nullptr;
     const std::byte** table = nullptr;
@@ -119,6 +124,7 @@ class ExpertWaves {
   std::vector<ExpertId> by_heat_;  // experts of a layer
   policy::PromptGuess guess_;
   bool in_step_ = false;
+  bool has_waves_ = false;
   uint32_t step_ = 0;
   LayerId first_layer_;
   int wave_ = 0;  // of the step, that is being filled

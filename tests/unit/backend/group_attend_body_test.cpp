@@ -24,7 +24,7 @@ class GroupPassCase : public WideCase<dims, bf16> {
 
   // Tile by tile as the kernel does it: scores are a tile ahead of values.
   GroupPassCase(int n_keys, int step, float query_size)
-      : WideCase<dims, bf16>(n_keys, step, query_size) {
+      : WideCase<dims, bf16>(n_keys, step, query_size, true) {
     auto pass = std::make_unique<GroupPass<dims, bf16, kKeys>>();
     pass->begin(this->queries_, this->scales_);
     for (int first = 0; first < this->n_; first += kKeys) {

@@ -25,7 +25,8 @@ inline float wide_random(uint64_t seed, int i, float size) {
 template <int dims, bool bf16>
 class WideCase {
  public:
-  WideCase(int n_keys, int step, float query_size) : n_(n_keys), step_(step) {
+  WideCase(int n_keys, int step, float query_size, bool by_groups = false)
+      : n_(n_keys), step_(step) {
     for (int i = 0; i < kPassRows * dims; ++i) q_.push_back(wide_random(1, i, query_size));
     for (int i = 0; i < n_ * dims; ++i) {
       k_.push_back(stored(wide_random(2, i, 1.0f)));
@@ -34,7 +35,8 @@ class WideCase {
     halves_.resize(kPassRows * kQueryParts * dims);
     float scales[kPassRows];
     for (int r = 0; r < kPassRows; ++r) {
-      scales[r] = write_query<dims, bf16>(&q_[at(r, 0)], dims, &halves_[kQueryParts * at(r, 0)])[0];
+      scales[r] = write_query<dims, bf16>(&q_[at(r, 0)], dims, by_groups,
+                                          &halves_[kQueryParts * at(r, 0)])[0];
     }
     for (int lane = 0; lane < kWarp; ++lane) {
       for (int r = 0; r < 2; ++r) {
