@@ -74,10 +74,11 @@ class GpuTestTest(unittest.TestCase):
         self.assertEqual(set(tables), TABLES)
         for name, text in tables.items():
             self.assertIn("A card, driver 1.2", text, name)
-            self.assertIn("Tests: 2 passed.", text, name)
+            self.assertIn("Tests: 2 passed.", text.replace("\n", " "), name)
             self.assertIn("0 hazards", text.replace("\n", " "), name)
         self.assertIn("| 200 MiB |", tables["cache"])
-        self.assertEqual(tables["cache"].count("| `-"), 14)
+        self.assertEqual(tables["cache"].count("| `-"), 15)
+        self.assertIn("--route-trace uniform.slrt --vram 12GiB` |", tables["cache"])
         self.assertEqual(tables["hybrid"].count("| `-"), 7)
         self.assertIn("| trunk |", tables["wide"])
         self.assertEqual(tables["slow"].count("| `-"), 4)
@@ -85,6 +86,7 @@ class GpuTestTest(unittest.TestCase):
         for line in [f"| {vram} |" for vram in ("12GiB", "8GiB", "5GiB")]:
             self.assertEqual(tables["choice"].count(line), 2, tables["choice"])
         self.assertRegex(tables["choice"], r"\| [01]\.\d\d \|\n")
+        self.assertIn("| 0.35 |", tables["choice"])
         self.assertRegex(tables["choice"], r"\| 12GiB \| \d+ \| \d+\.\d\d GB \|")
         self.assertIn("| start with 12GiB |", tables["start"])
         self.assertIn("| 1000000 handshakes |", tables["handshakes"])

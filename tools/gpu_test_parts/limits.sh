@@ -58,8 +58,8 @@ choice_line() {
   automatic=$(speed_of "$@" --vram "$vram") || true
   [[ -n $automatic ]] || return 1
   row="| $vram | $automatic |"
-  for way in "--moe cache --miss-split 0" "--moe cache --miss-split 0.5" "--moe cache --miss-split 1" "--moe cpu" \
-    "--moe gpu"; do
+  for way in "--moe cache --miss-split 0" "--moe cache --miss-split 0.35" "--moe cache --miss-split 0.5" \
+    "--moe cache --miss-split 1" "--moe cpu" "--moe gpu"; do
     # shellcheck disable=SC2086
     speed=$(speed_of "$@" --vram "$vram" $way) || true
     row+=" ${speed:--} |"
@@ -92,8 +92,8 @@ prefill_line() {
 
 bench_choice() {
   local vram n_failed=0 real=(-p 0 -n 256 -d 256 --route-trace "$work/moe.slrt")
-  echo "| VRAM | automatic | cache, 0 of misses read | 0.5 | 1 | cpu | gpu | automatic, of the best |"
-  echo "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+  echo "| VRAM | automatic | cache, 0 of misses read | 0.35 | 0.5 | 1 | cpu | gpu | automatic, of the best |"
+  echo "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
   for vram in 12GiB 8GiB 5GiB; do
     choice_line "$vram" "${real[@]}" || n_failed=$((n_failed + 1))
   done
