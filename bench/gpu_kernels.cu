@@ -261,6 +261,8 @@ class Model {
     logits(p, how);
   }
 
+  bool adds_scores = true;
+
  private:
   static constexpr int kQkv = (kHeads + 2 * kKvHeads) * kHeadDim;
   const Slots& slots(int layer) const { return layer % 2 ? odd_ : even_; }
@@ -268,7 +270,10 @@ class Model {
     return {lists_.n_groups + layer, lists_.groups + layer * (n_rows_ * kUsed + 1)};
   }
 
+  // As the engine does it: a single row's scores are added up by project_add, unless it or the
+  // router is measured alone, or both ways are compared.
   void enqueue_layer(int parts, int l, const Launch& how) const {
+    const bool by_sums = adds_scores && n_rows_ == 1 && (parts & add) && (parts & router);
     if (parts & in) {
       ProjectIn p;
       p.x = x_;
@@ -297,13 +302,18 @@ class Model {
       p.n_cols = kHeads * kHeadDim;
       p.weight = {Type::q4_k, w_out_ + static_cast<size_t>(l) * out_bytes_, kModel, nullptr};
       p.x = x_;
+      const Route r = routing(l);
+      if (by_sums) p.scores = {sums_, r.norm, r.d_model, r.type, r.weight, nullptr, r.n_experts};
       project_add(p, how);
     }
-    if (parts & router) route(routing(l), how);
+    if ((parts & router) && !by_sums) route(routing(l), how);
     const ExpertShape shape{Type::q4_k, slots(l).down, kModel, kFf, 0, kUsed};
-    const Ranking ranking = ranking_of(routing(l));
+    Ranking ranking = ranking_of(routing(l));
+    if (by_sums) ranking.sums = sums_, ranking.x = x_, ranking.norm = norms_, ranking.eps = 1e-6f;
     if (parts & up) gate_up({shape, n_rows_, list(l), a_, h_, ranking}, how);
-    if (parts & dn) down({shape, n_rows_, list(l), h_, weights_, nullptr, nullptr, x_}, how);
+    Down last{shape, n_rows_, list(l), h_, weights_, nullptr, nullptr, x_};
+    if (by_sums) last.sums = sums_, last.n_sums = kExperts + 1;
+    if (parts & dn) down(last, how);
   }
 
   Attend attention(int l) const {
@@ -370,6 +380,7 @@ class Model {
   ExpertList lists_;  // of all layers
   unsigned long long* met_ = nullptr;
   unsigned* n_done_ = nullptr;
+  uint64_t* sums_ = device(std::vector<uint64_t>(kExperts + 1));
 };
 
 void bench_tokens(GraphTimer& time, Model& model, int n_rows, int position) {
@@ -382,6 +393,9 @@ void bench_tokens(GraphTimer& time, Model& model, int n_rows, int position) {
   for (const int part : {Model::in, Model::att, Model::add, Model::router, Model::up, Model::dn}) {
     std::printf(" %.2f |", us(part) / kLayers);
   }
+  model.adds_scores = false;
+  std::printf(" %.2f |", us(Model::layer) / kLayers);
+  model.adds_scores = true;
   how.overlaps = false;
   std::printf(" %.2f |\n", us(Model::layer) / kLayers);
   std::fflush(stdout);
@@ -406,8 +420,8 @@ void run_all(Extent extent) {
   Model model;
   std::printf(
       "| rows | depth | us a token | us a layer | tokens/s | project_in | attend | "
-      "project_add | route | gate_up | down | layer without overlap |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "project_add | route | gate_up | down | layer, scores by a kernel | layer without overlap |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   bench_tokens(time, model, 1, 127);
   bench_tokens(time, model, 1, 255);
   bench_tokens(time, model, 1, 1023);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/experts.h"
 
+#include "backend/cuda/project.h"
 #include "backend/cuda/route.h"
 #include "base/error.h"
 #include "gpu/device.h"
@@ -241,12 +242,13 @@ TEST_F(ExpertsTest, PaddedRowsStayAsTheyAre) {
   }
 }
 
-// Rows whose experts gate_up ranks itself: the same as by the router's list, bit by bit.
+// Rows whose experts gate_up ranks itself, of a single row also by sums that project_add left: the
+// same as by the router's list, bit by bit.
 void check_ranking(int n_rows, int n_live, int n_experts, int shared_d_ff, bool has_gate,
                    const Launch& how) {
   SCOPED_TRACE(testing::Message() << n_rows << " rows, " << n_live << " live, " << n_experts
                                   << " experts, shared " << shared_d_ff << ", " << has_gate);
-  constexpr int kModel = 512, kFf = 256, kUsed = 6;
+  constexpr int kModel = 512, kFf = 256, kUsed = 6, kAdded = 1024;
   const ExpertShape shape{Type::q4_k, Type::q6_k, kModel, kFf, shared_d_ff, kUsed};
   const Expert shared(Type::q4_k, Type::q6_k, kModel, std::max(shared_d_ff, 256), 77);
   const Weight gate_and_up(Type::q4_k, kModel, 2 * kFf * 4, 1),
@@ -280,10 +282,21 @@ void check_ranking(int n_rows, int n_live, int n_experts, int shared_d_ff, bool 
   std::copy_n(router.begin() + 4 * kModel, 4 * kModel, tied.begin() + 40 * kModel);
   const Device<float> device_norm_weight(norm), device_router(tied), device_gate(shared_gate);
   const Device<int32_t> device_n_live(std::vector<int32_t>{n_live});
+  const Weight added(Type::q4_k, kAdded, kModel, 7);
+  HostInt8 host_in(n_rows, kAdded);
+  for (int r = 0; r < n_rows; ++r) {
+    host_in.quantize(r, random_values(kAdded, 8 + static_cast<uint64_t>(r), 0.01f));
+  }
+  DeviceInt8 in(n_rows, kAdded);
+  in.set(host_in);
+  const Device<uint64_t> device_sums(std::vector<uint64_t>(kMostRanked + 1));
+  enum class Way { list, scores, sums };
   for (const bool renormalize : {true, false}) {
     std::vector<std::vector<float>> out, weights, shared_weights;
     std::vector<std::vector<int32_t>> experts;
-    for (const bool ranks : {true, false}) {
+    std::vector<std::vector<int8_t>> inputs;
+    for (const Way way : {Way::list, Way::scores, Way::sums}) {
+      if (way == Way::sums && n_rows > 1) continue;
       DeviceInt8 a(n_rows, kModel), h(n_rows * (kUsed + 1), std::max(kFf, shared_d_ff));
       const Device<float> device_x(x), device_weights(rows * kUsed), device_shared(rows),
           scores(rows * static_cast<size_t>(n_experts + 1));
@@ -301,7 +314,7 @@ void check_ranking(int n_rows, int n_live, int n_experts, int shared_d_ff, bool 
       p.n_experts = n_experts;
       p.n_used = kUsed;
       p.renormalize = renormalize;
-      p.ranks = ranks;
+      p.ranks = way == Way::list;
       p.table = device_table.data();
       p.up_at = static_cast<int64_t>(up_at);
       p.down_at = static_cast<int64_t>(down_at);
@@ -318,22 +331,39 @@ void check_ranking(int n_rows, int n_live, int n_experts, int shared_d_ff, bool 
       p.scores = scores.data();
       p.n_done = n_done.data();
       ASSERT_TRUE(can_rank_later(p));
-      const Ranking ranking = ranks ? Ranking{} : ranking_of(p);
-      route(p, how);
+      Ranking ranking = p.ranks ? Ranking{} : ranking_of(p);
+      ProjectAdd add{
+          in.rows(), n_rows, kAdded, {added.type, added.data(), kModel}, device_x.data()};
+      if (way == Way::sums) {
+        add.scores = {device_sums.data(), p.norm,        kModel,     p.type,
+                      p.weight,           p.shared_gate, p.n_experts};
+        ranking.sums = device_sums.data(), ranking.x = p.x, ranking.norm = p.norm,
+        ranking.eps = p.eps;
+      }
+      project_add(add, how);
+      const auto before = device_x.get();
+      if (way != Way::sums) route(p, how);
       gate_up({shape, n_rows, p.list, a.rows(), h.rows(), ranking}, how);
-      down({shape, n_rows, p.list, h.rows(), p.weights, p.shared_weights, nullptr, device_x.data(),
-            p.n_live},
-           how);
+      Down last{shape,   n_rows,          p.list,  h.rows(), p.weights, p.shared_weights,
+                nullptr, device_x.data(), p.n_live};
+      last.sums = ranking.sums, last.n_sums = kMostRanked + 1;
+      if (way != Way::sums) last.n_sums = 0;
+      down(last, how);
       out.push_back(device_x.get());
+      inputs.push_back(a.q.get());
+      EXPECT_EQ(n_live == 0, out.back() == before);
+      EXPECT_EQ(device_sums.get(), std::vector<uint64_t>(kMostRanked + 1)) << "not zero again";
       weights.push_back(device_weights.get());
       shared_weights.push_back(device_shared.get());
       experts.push_back(chosen.get());
     }
-    EXPECT_EQ(experts[0], experts[1]);
-    expect_same_bits(weights[0], weights[1], "weights");
-    expect_same_bits(shared_weights[0], shared_weights[1], "the shared expert's weight");
-    expect_same_bits(out[0], out[1], "output");
-    EXPECT_EQ(n_live == 0, out[0] == x);
+    for (size_t way = 1; way < out.size(); ++way) {
+      EXPECT_EQ(experts[0], experts[way]);
+      EXPECT_EQ(inputs[0], inputs[way]);
+      expect_same_bits(weights[0], weights[way], "weights");
+      expect_same_bits(shared_weights[0], shared_weights[way], "the shared expert's weight");
+      expect_same_bits(out[0], out[way], "output");
+    }
   }
 }
 

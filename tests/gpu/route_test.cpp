@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "backend/cuda/router_products.h"
 #include "base/error.h"
 #include "gpu/device.h"
 #include "quant/half.h"
@@ -78,8 +79,9 @@ class Check {
           dot += w * norm_[index(0, i)] * x(r, i);
           size += std::abs(w * norm_[index(0, i)] * x(r, i));
         }
-        // A lane's chain of d_model / 256, a tree, eight warps; the product g x; then the scale.
-        const double bound = (c_.d_model / 256 + 4 + 5 + 8 + 1 + 20) * kU * size * scale;
+        // Of four columns a chain, the product g x, and half a unit; then the sum and the scale.
+        const double units = c_.d_model / 4 * 0.5 / kScoreUnits;
+        const double bound = ((4 + 1 + 1 + 20) * kU * size + units) * scale;
         ASSERT_LE(std::abs(got[index(r * n_scores_, e)] - dot * scale), bound)
             << c_.text() << ", row " << r << ", expert " << e;
       }

@@ -108,13 +108,14 @@ ExpertList CudaOps::expert_list(Use use) {
 void CudaOps::route(ConstRowsView x, const NormView& norm, const RouterView& router,
                     const ExpertInputView& a, const RoutingView& routing) {
   if (x.n_rows > kMaxRows) return wide_route(x, norm, router, a, routing);
+  const auto add = std::exchange(held_add_, {});
   enqueue([&](const Attended&) {
     Route p = route_of(x, norm, router);
     p.a = input_rows(a);
     p.experts = routing.experts;
     p.weights = routing.weights;
     p.shared_weights = router.shared_gate ? routing.shared_weights : nullptr;
-    const HeldRoute held{p, a, routing.forced};
+    const HeldRoute held{p, a, routing.forced, add};
     if (stream_.recording() != 0) {
       held_ = held;
     } else {
@@ -123,7 +124,22 @@ void CudaOps::route(ConstRowsView x, const NormView& norm, const RouterView& rou
   });
 }
 
+// Whether the scores are made by what is added before them, without a kernel of their own.
+bool CudaOps::add_scores(const HeldRoute& held) {
+  const Route& p = held.route;
+  const bool is_plain = !held.a.f32 && p.a.q == held.a.q;  // gate_up writes nothing else
+  if (!held.add || held.add->x != p.x || p.ranks || found_.any || !is_plain) return false;
+  ProjectAdd add = *held.add;
+  uint64_t* const sums = scratch_.get<Zeros>(Use::zeros, 1)->score_sums;
+  add.scores = {sums, p.norm, p.d_model, p.type, p.weight, p.shared_gate, p.n_experts};
+  cuda::project_add(add, how_);
+  Ranking& r = found_.ranking;
+  r.sums = sums, r.x = p.x, r.norm = p.norm, r.eps = p.eps;
+  return true;
+}
+
 void CudaOps::launch_route(const HeldRoute& held) {
+  if (held.add) cuda::project_add(*held.add, how_);
   const Route& p = held.route;
   cuda::route(p, how_);
   copy_rows(held.a, p.a, true);
@@ -200,6 +216,8 @@ void CudaOps::add_list(const RoutingView& routing, RowsView x) {
   p.outside = p.host.rows;
   p.landing = found_.landing;
   p.down_at = found_.down_at;
+  p.sums = found_.ranking.sums;
+  if (p.sums) p.n_sums = kMostRanked + 1;
   down(p, how_);
 }
 
@@ -252,7 +270,7 @@ void CudaOps::route_and_list(HeldRoute held, const ExpertsView& experts, const L
     found_.ranking.forced = held.forced;
     if (lookup.log.counts) found_.missing = missing_of(experts, lookup, a, routing);
   }
-  launch_route(held);
+  if (!add_scores(held)) launch_route(held);
   if (p.ranks && held.forced) {
     list_found(experts, lookup.table, a.n_rows, routing, lookup.n_live);
   }

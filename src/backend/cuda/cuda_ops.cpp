@@ -284,7 +284,11 @@ void CudaOps::project_add(ConstRowsView in, const Projection& projection, RowsVi
     }
     p.weight = stripes(projection.weight, projection.bias);
     p.x = x.data;
-    cuda::project_add(p, how_);
+    if (stream_.recording() != 0 && can_add_scores(p, how_)) {
+      held_add_ = p;
+    } else {
+      cuda::project_add(p, how_);
+    }
   });
 }
 

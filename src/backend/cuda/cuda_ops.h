@@ -90,11 +90,12 @@ class CudaOps final : public DeviceOps {
   };
 
   // A route that is recorded waits for find_experts, which knows where experts stand: then it makes
-  // their list too.
+  // their list too. What a single row adds right before it waits with it, and may make its scores.
   struct HeldRoute {
     Route route;
     ExpertInputView a;
     const int32_t* forced = nullptr;  // as RoutingView has them
+    std::optional<ProjectAdd> add;
   };
 
   // What a wide step's experts leave behind, by slot: those of the shared expert from n_routed on.
@@ -128,6 +129,7 @@ class CudaOps final : public DeviceOps {
   void add_list(const RoutingView& routing, RowsView x);
   FindMissing missing_of(const ExpertsView& experts, const LookupView& lookup,
                          const ExpertInputView& a, const RoutingView& routing);
+  bool add_scores(const HeldRoute& held);
   void launch_route(const HeldRoute& held);
   void launch_held();
   bool lists_itself(const HeldRoute& held, const LookupView& lookup, const ExpertInputView& a,
@@ -158,6 +160,7 @@ class CudaOps final : public DeviceOps {
   CudaScratch scratch_;
   Attended attended_;
   Found found_;
+  std::optional<ProjectAdd> held_add_;  // until it is known whether a route comes behind it
   std::optional<HeldRoute> held_;
   CudaWoven woven_;
 };

@@ -20,7 +20,8 @@ struct Zeros {
   unsigned n_routed;
   unsigned n_picked[kMaxRows];
   const uint8_t* table[kMostExperts];
-  AnswerRelay relay;  // not left at zero
+  uint64_t score_sums[kMostRanked + 1];  // of project_add, until down
+  AnswerRelay relay;                     // not left at zero
 };
 
 inline void require(bool holds, const auto&... what) {
@@ -47,11 +48,13 @@ inline const uint8_t* bytes(const std::byte* data) {
 }
 
 // Every operation but project_add forgets what attend left behind, and every one but find_experts
-// comes behind a route that was held back.
+// comes behind what was held back.
 template <typename Work>
 void CudaOps::enqueue(const Work& work) {
   const Attended attended = std::exchange(attended_, {});
+  const auto add = std::exchange(held_add_, {});
   stream_.enqueue([&](cudaStream_t) {
+    if (add) cuda::project_add(*add, how_);
     launch_held();
     work(attended);
   });

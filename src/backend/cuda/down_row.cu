@@ -157,6 +157,9 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
         __fadd_rn(x, sum_by_rank(chosen.weight, chosen.out[0] + lane, n_groups, 8));
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) write_times(a.p.host, times);
+  if (blockIdx.x == gridDim.x - 1) {
+    for (int i = static_cast<int>(threadIdx.x); i < a.p.n_sums; i += kThreads) a.p.sums[i] = 0;
+  }
 }
 
 template <Type type>

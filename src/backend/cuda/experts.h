@@ -67,6 +67,13 @@ struct Ranking {
   const int32_t* n_live = nullptr;  // as in Route
   // Of a rank, who is taken instead of the one that has it, where not negative; null: nobody is.
   const int32_t* forced = nullptr;  // [n_used], written before the layer's kernels
+  // Of a single row: sums where project_add has left these instead of scores (AddedScores). Then
+  // gate_up normalises and quantises the row itself, into `a` too. [n_experts + 1]; null: it has
+  // not.
+  uint64_t* sums = nullptr;
+  const float* x = nullptr;
+  const float* norm = nullptr;
+  float eps = 0.0f;
   // Looks for those that the table lacks, by itself; in the host's memory, read at the launch.
   // Null: it lacks none.
   const FindMissing* missing = nullptr;
@@ -107,7 +114,9 @@ struct Down {
   const int32_t* n_live = nullptr;  // rows from *n_live on stay as they are; null: there are none
   HostAnswers host = {};            // who computes `outside`; null: it is there
   Landing landing = {};
-  int64_t down_at = 0;  // in an expert's slot
+  int64_t down_at = 0;       // in an expert's slot
+  uint64_t* sums = nullptr;  // [n_sums], of a single row: what gate_up has read becomes zero again
+  int n_sums = 0;
 };
 void down(const Down& p, const Launch& how);
 

@@ -6,8 +6,10 @@
 //          among the router's scores; or the list names it. Where there is no list, one more block,
 //          the first, writes it before it lets down begin, which reads it at once; and where
 //          experts may be missing, that block asks the host for what nobody else brings, and writes
-//          the log. What comes over the link is left in the device's memory as well; it is asked
-//          for when the host has its request, which would else stand behind megabytes of reads.
+//          the log. Where project_add has added the scores up, each block makes them of the sums,
+//          and the row's int8 while its weights are on their way. What comes over the link is left
+//          in the device's memory as well; it is asked for when the host has its request, which
+//          would else stand behind megabytes of reads.
 // Limits   as gate_up.cu. Not more than two blocks fit an SM, on purpose: a dependent launch packs
 //          blocks where the kernel before ends first. 80 registers (kRoomForDown), so that a block
 //          of down fits beside one of these and has its weights when the hidden rows are there.
@@ -22,6 +24,7 @@
 #include "backend/cuda/hidden.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/rank.h"
+#include "backend/cuda/router_products.h"
 #include "backend/cuda/stage_row.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -48,6 +51,7 @@ struct RowArgs : GateUpSizes {
 struct Scored {
   alignas(16) uint32_t keys[kMostRanked];
   float scores[kMostRanked];
+  float shared;          // of the shared expert's gate
   float best[kMaxUsed];  // by rank, as the next two
   int experts[kMaxUsed];
   const uint8_t* at[kMaxUsed];
@@ -168,7 +172,7 @@ __device__ __forceinline__ float write_weights(const RowArgs& a, const Scored& s
                            .value;
   if (lane < n) r.weights[lane] = weight;
   if (lane == 0 && r.shared_weights) {
-    *r.shared_weights = r.has_shared_gate ? sigmoid(__ldcg(r.scores + r.n_experts)) : 1.0f;
+    *r.shared_weights = r.has_shared_gate ? sigmoid(scored.shared) : 1.0f;
   }
   return weight;
 }
@@ -196,8 +200,36 @@ __device__ __forceinline__ void tell_of_row(const RowArgs& a, const Scored& scor
   if (looks_up) write_log(missing, row, n_landed, weight, lane);
 }
 
-// most: of the experts that are ranked; 0: the list says who was chosen.
-template <Type type, int most>
+// The score of expert `own` and, in the first thread, of the shared expert's gate. By all threads.
+// squares: room for the row's, behind a barrier.
+template <bool by_sums>
+__device__ __forceinline__ float read_scores(const Ranking& r, NormedRow& input, int n_cols,
+                                             float* squares, Scored& out) {
+  const int own = static_cast<int>(threadIdx.x);
+  const bool is_expert = own < r.n_experts, is_gate = own == 0 && r.has_shared_gate;
+  if constexpr (!by_sums) {
+    if (is_gate) out.shared = __ldcg(r.scores + r.n_experts);
+    return is_expert ? __ldcg(r.scores + own) : 0.0f;
+  }
+  const ScoreSum sum = is_expert ? __ldcg(r.sums + own) : 0,
+                 gate = is_gate ? __ldcg(r.sums + r.n_experts) : 0;
+  input.add_squares(squares);
+  __syncthreads();
+  const float scale = row_scale(squares, n_cols, r.eps).value;
+  if (is_gate) out.shared = scaled_score(gate, scale);
+  return scaled_score(sum, scale);
+}
+
+// Where segments of an int8 row stand in the device's memory.
+__device__ __forceinline__ Int8Place place_in(const Int8Rows& rows, int n_cols, int segment,
+                                              int lane) {
+  const int block = 4 * segment + lane / 8;
+  return {rows.q + 32 * block + 4 * (lane % 8), rows.d + block, rows.y + block,
+          kSegment * segment + 4 * lane < n_cols};
+}
+
+// most: of the experts that are ranked; 0: the list says who was chosen. by_sums: of their scores.
+template <Type type, int most, bool by_sums>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3 : 2))
     gate_up_row_kernel(const __grid_constant__ RowArgs a) {
   constexpr bool ranks = most > 0;
@@ -206,6 +238,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Scored scored;
   __shared__ Own chosen;
+  __shared__ float squares[by_sums ? NormedRow::kMostSegments : 1];
   __shared__ float dots[2 * 32];  // gate, up
   __shared__ uint64_t barriers[kWarps * kStages];
   const int warp = warp_index(), lane = lane_index();
@@ -222,16 +255,23 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   if (ranks && expert < r.n_experts) address = r.table[expert];
   Forced forced;
   if (ranks && (warp == 0 || writes_list)) forced = read_forced(a, lane);
+  const int n_cols = a.p.shape.d_model;
+  NormedRow input(r.x, {r.norm, r.eps}, by_sums ? n_cols : 0, warp);
   wait_for_previous_kernel();
   if (!writes_list) let_next_kernel_begin();
 
   if constexpr (ranks) {
     const int own = static_cast<int>(threadIdx.x);
-    const float score = own < r.n_experts ? __ldcg(r.scores + own) : 0.0f;
+    const float score = read_scores<by_sums>(r, input, n_cols, squares, scored);
     const int n_landed = a.p.landing.data ? __ldcg(a.missing.landing.n_taken) : 0;
     const RanksOf all({score}, r.n_experts, scored.keys, warp);
     if (own < most) scored.scores[own] = score;
-    if (!writes_list) copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
+    if (!by_sums && !writes_list) copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
+    if (by_sums && writes_list) {
+      input.write(squares, [&](int segment, int lane_of) {
+        return place_in(a.p.a, n_cols, segment, lane_of);
+      });
+    }
     __syncthreads();
     const int rank = all.rank().value;
     if (rank < a.p.shape.n_used && RanksOf::is_first_lane(lane)) {
@@ -286,6 +326,10 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   };
 #pragma unroll 1
   for (int u = 0; u < min(kStages, n_units); ++u) request(u);
+  if constexpr (by_sums) {
+    input.stage(squares, row);
+    __syncthreads();
+  }
 
   PerLane<float> acc = {};
 #pragma unroll 1
@@ -321,13 +365,13 @@ void run(const GateUp& p, const Launch& how) {
   // A block for each 32 hidden values of each expert, and one to write the list.
   const int n_blocks = std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32 * most_groups(p.shape, 1);
   const dim3 grid(static_cast<unsigned>(n_blocks + (p.ranking.scores ? 1 : 0)));
-  if (!p.ranking.scores) {
-    launch(gate_up_row_kernel<type, 0>, grid, kThreads, bytes, how, args);
-  } else if (p.ranking.n_experts <= 128) {  // two threads to each
-    launch(gate_up_row_kernel<type, 128>, grid, kThreads, bytes, how, args);
-  } else {
-    launch(gate_up_row_kernel<type, kMostRanked>, grid, kThreads, bytes, how, args);
-  }
+  const bool is_few = p.ranking.n_experts <= 128;  // two threads to each
+  const auto kernel = !p.ranking.scores ? gate_up_row_kernel<type, 0, false>
+                      : !p.ranking.sums ? is_few ? gate_up_row_kernel<type, 128, false>
+                                                 : gate_up_row_kernel<type, kMostRanked, false>
+                      : is_few ? gate_up_row_kernel<type, 128, true>
+                                        : gate_up_row_kernel<type, kMostRanked, true>;
+  launch(kernel, grid, kThreads, bytes, how, args);
 }
 
 }  // namespace
@@ -337,6 +381,8 @@ void gate_up_row(const GateUp& p, const Launch& how) {
   CHECK(!p.ranking.scores ||
         (p.ranking.n_experts <= kMostRanked && (p.shape.shared_d_ff == 0 || p.ranking.shared[0])));
   CHECK(!p.ranking.scores || (p.list.groups && p.list.n_groups));
+  CHECK(!p.ranking.sums || (p.ranking.scores && p.ranking.x && p.ranking.norm &&
+                            p.shape.d_model <= kSegment * NormedRow::kMostSegments));
   with_stripe_type(p.shape.gate_up_type, [&]<Type type>() { run<type>(p, how); });
 }
 

@@ -50,7 +50,9 @@ SLUICE_LANE_FN float sqrt_rn(float x) { return __fsqrt_rn(x); }
 SLUICE_LANE_FN float less_of(float a, float b) { return fminf(a, b); }
 SLUICE_LANE_FN float more_of(float a, float b) { return fmaxf(a, b); }
 SLUICE_LANE_FN float to_float(int i) { return __int2float_rn(i); }
+SLUICE_LANE_FN float to_float(int64_t i) { return __ll2float_rn(i); }
 SLUICE_LANE_FN int to_nearest(float x) { return __float2int_rn(x); }  // ties to even
+SLUICE_LANE_FN int64_t to_nearest_64(float x) { return __float2ll_rn(x); }
 SLUICE_LANE_FN float as_float(uint32_t bits) { return __uint_as_float(bits); }
 SLUICE_LANE_FN uint32_t bits_of(float x) { return __float_as_uint(x); }
 SLUICE_LANE_FN float half_bits(uint32_t bits) {
@@ -143,7 +145,9 @@ inline float sqrt_rn(float x) { return std::sqrt(x); }
 inline float less_of(float a, float b) { return std::fmin(a, b); }
 inline float more_of(float a, float b) { return std::fmax(a, b); }
 inline float to_float(int i) { return static_cast<float>(i); }
+inline float to_float(int64_t i) { return static_cast<float>(i); }
 inline int to_nearest(float x) { return static_cast<int>(std::nearbyint(x)); }
+inline int64_t to_nearest_64(float x) { return std::llrint(x); }
 inline float as_float(uint32_t bits) {
   float value;
   std::memcpy(&value, &bits, 4);

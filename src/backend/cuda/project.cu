@@ -395,7 +395,16 @@ void project_in(const ProjectIn& p, const Launch& how) {
 void project_add(const ProjectAdd& p, const Launch& how) {
   check_sizes(p.n_rows, p.n_cols);
   CHECK(p.in && p.weight.out_column == 0);
+  if (p.scores.sums) {
+    CHECK(can_add_scores(p, how));
+    return project_row({nullptr, nullptr, 0.0f, p.in, p.n_cols, &p.weight, 1, p.x, true, p.scores},
+                       how);
+  }
   project_rows({p.in, p.n_rows, p.n_cols, {p.weight}, 1, p.x, p.weight.n_rows, true}, how);
+}
+
+bool can_add_scores(const ProjectAdd& p, const Launch& how) {
+  return p.n_rows == 1 && project_row_fits(p.n_cols) && !is_large(&p.weight, 1, p.n_cols, how);
 }
 
 void logits(const Logits& p, const Launch& how) {

@@ -53,15 +53,30 @@ struct ProjectRows {
 };
 void project_rows(const ProjectRows& p, const Launch& how);
 
+// A router whose scores are added up while x is made: each block adds to every expert's sum what
+// its own columns of x are of it, so that no kernel has to read all of x for that (gate_up does,
+// when the experts' weights are on their way).
+struct AddedScores {
+  uint64_t* sums = nullptr;     // [n_experts + 1], of ScoreSum; zero before. Null: none are added
+  const float* norm = nullptr;  // [d_model], as the next three as in Route
+  int d_model = 0;
+  quant::Type type = quant::Type::f32;
+  const void* weight = nullptr;
+  const float* shared_gate = nullptr;
+  int n_experts = 0;
+};
+
 // x[r] += W in[r] + bias. Rows that no kernel quantised: quantize_rows.h.
 struct ProjectAdd {
   Int8Rows in;
   int n_rows = 0;
   int n_cols = 0;
   StripeWeight weight;
-  float* x = nullptr;  // [n_rows, weight.n_rows]
+  float* x = nullptr;       // [n_rows, weight.n_rows]
+  AddedScores scores = {};  // of a single row, where can_add_scores()
 };
 void project_add(const ProjectAdd& p, const Launch& how);
+bool can_add_scores(const ProjectAdd& p, const Launch& how);
 
 // logits[i] = W norm(x[rows[i]]). rows: [n_rows], or null for all.
 struct Logits {

@@ -7,15 +7,18 @@
 //          them in order. Weights of two types are one launch where files mix these types: the
 //          first blocks have those of one, the others those of the other. Where there are more
 //          stripes than blocks on the card have so, each block has some of the rest as well,
-//          requested with the first and multiplied behind them.
+//          requested with the first and multiplied behind them. Where a router's scores are wanted,
+//          a thread adds the block's part of an expert's, when its columns of x are there.
 // Limits   at most 8,192 columns (project_row_fits); otherwise as project.cu.
 // Cost     see bench/gpu_kernels and docs/decisions/0011.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project_row.h"
+#include "backend/cuda/router_products.h"
 #include "backend/cuda/stage_row.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_parts.cuh"
@@ -55,6 +58,7 @@ struct ProjectRowArgs {
   // What blocks take besides: stripes of the last type, from `rest` on.
   int rest, rest_per_block;
   int share;  // of a unit in its stripe, of 2^16: weights are asked for behind no division
+  AddedScores scores;
 
   // Which of a block's stripes a warp's unit is of.
   __device__ __forceinline__ int stripe_of(int warp) const { return warp * share >> 16; }
@@ -65,6 +69,60 @@ struct RowShared {
   alignas(16) float sums[2][kWarps * kUnitChunks * 8];
   float squares[NormedRow::kMostSegments];
   uint64_t barriers[2][kWarps];
+};
+
+// A block's part of the scores: that of expert e by thread e, and that of the gate behind as many
+// experts as threads by some more of them.
+class BlockScores {
+ public:
+  static constexpr int kMostColumns = 8 * kWarps;
+
+  // Before the wait: reads the router's weights alone.
+  __device__ __forceinline__ BlockScores(const AddedScores& p, int first_column, int n_columns)
+      : p_(p),
+        thread_(static_cast<int>(threadIdx.x)),
+        n_scores_(p.n_experts + (p.shared_gate ? 1 : 0)),
+        first_(first_column),
+        n_fours_(n_columns / 4) {
+#pragma unroll
+    for (int i = 0; i < kKept; ++i) {
+      kept_[i] = i < n_fours_ && thread_ < n_scores_ ? weights(thread_, i) : float4{0, 0, 0, 0};
+    }
+    if (has_extra()) extra_ = weights(kThreads, thread_);
+  }
+
+  // gx: the norm's weights times the block's columns of x, in shared memory, behind a barrier.
+  __device__ __forceinline__ void add(const float* gx) const {
+    const auto four = [&](int i) { return *reinterpret_cast<const float4*>(gx + 4 * i); };
+    if (thread_ < n_scores_) {
+      ScoreSum sum = 0;
+#pragma unroll
+      for (int i = 0; i < kKept; ++i) {
+        if (i < n_fours_) sum += score_part(kept_[i], four(i));
+      }
+#pragma unroll 1
+      for (int i = kKept; i < n_fours_; ++i) sum += score_part(weights(thread_, i), four(i));
+      add(thread_, sum);
+    }
+    if (has_extra()) add(kThreads, score_part(extra_, four(thread_)));
+  }
+
+ private:
+  static constexpr int kKept = 4;
+
+  __device__ __forceinline__ bool has_extra() const {
+    return n_scores_ > kThreads && thread_ < n_fours_;
+  }
+  __device__ __forceinline__ float4 weights(int expert, int i) const {
+    return router_weights(p_, expert, first_ + 4 * i);
+  }
+  __device__ __forceinline__ void add(int expert, ScoreSum sum) const {
+    atomicAdd(reinterpret_cast<unsigned long long*>(p_.sums + expert), sum);
+  }
+
+  const AddedScores& p_;
+  int thread_, n_scores_, first_, n_fours_;
+  float4 kept_[kKept], extra_{0, 0, 0, 0};
 };
 
 template <Type type>
@@ -123,14 +181,21 @@ __device__ __forceinline__ void leave_sums(const PerLane<float>& got, float* sum
   sums[(kUnitChunks * warp_index() + lane % 4) * 8 + lane / 4] = got[lane];
 }
 
+struct Nothing {
+  __device__ __forceinline__ Nothing(const AddedScores&, int, int) {}
+};
+
+// What a row has of it besides its products.
+enum class RowWork { norm, none, scores };
+
 // first and second are one where all weights are of one type.
-template <Type first, Type second, bool has_norm>
+template <Type first, Type second, RowWork work>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     project_row_kernel(const __grid_constant__ ProjectRowArgs a) {
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ RowShared s;
   using Plan = RowPlan<first, second>;
-  constexpr bool mixes = first != second;
+  constexpr bool mixes = first != second, has_norm = work == RowWork::norm;
   const int block = static_cast<int>(blockIdx.x), warp = warp_index(), lane = lane_index();
   const bool is_first = !mixes || block < a.n_first;
   // call.operator()<type>(), the type of the block's first stripes.
@@ -166,6 +231,9 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   const Part part = w.parts.of(has_output ? stripe : 0);
   const int out_row = 8 * (stripe - part.first_stripe) + lane % 8;
   float* const out = a.out + part.out_column + out_row;
+  using Scores = std::conditional_t<work == RowWork::scores, BlockScores, Nothing>;
+  const Scores scores(a.scores, 8 * taken.first, 8 * a.per_block);
+  const float norm = work == RowWork::scores && has_output ? __ldg(a.scores.norm + out_row) : 0.0f;
   wait_for_previous_kernel();
   const float before = has_output && a.adds ? __ldcg(out) : 0.0f;
 
@@ -192,6 +260,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     leave_sums(got, s.sums[1]);
   }
   __syncthreads();
+  float gx = 0.0f;
   if (has_output) {
     const float* const chunk =
         s.sums[of_rest ? 1 : 0] + thread / 8 * a.shape.n_units() * kUnitChunks * 8 + lane % 8;
@@ -199,7 +268,15 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
 #pragma unroll 4
     for (int c = 0; c < a.shape.n_chunks; ++c) dot = __fadd_rn(dot, chunk[8 * c]);
     dot = __fadd_rn(dot, part.bias ? __ldg(part.bias + out_row) : 0.0f);
-    *out = a.adds ? __fadd_rn(before, dot) : dot;
+    if (a.adds) dot = __fadd_rn(before, dot);
+    *out = dot;
+    gx = __fmul_rn(norm, dot);
+  }
+  if constexpr (work == RowWork::scores) {
+    __shared__ __align__(16) float weighted[BlockScores::kMostColumns];
+    if (static_cast<int>(threadIdx.x) < 8 * a.per_block) weighted[threadIdx.x] = gx;
+    __syncthreads();
+    scores.add(weighted);
   }
 }
 
@@ -221,7 +298,7 @@ bool share_rest(ProjectRowArgs& a, const int (&n_blocks)[2], const Launch& how) 
   return true;
 }
 
-template <Type first, Type second, bool has_norm>
+template <Type first, Type second, RowWork work>
 void launch_types(ProjectRowArgs args, const Launch& how) {
   using Plan = RowPlan<first, second>;
   args.shape = row_shape(args.n_cols);
@@ -235,13 +312,13 @@ void launch_types(ProjectRowArgs args, const Launch& how) {
     n_blocks[i] = (args.of[i].parts.n_stripes + args.per_block - 1) / args.per_block;
   }
   args.n_first = n_blocks[0];
-  const bool has_rest = has_norm && share_rest<Plan>(args, n_blocks, how);
+  const bool has_rest = work == RowWork::norm && share_rest<Plan>(args, n_blocks, how);
   const int needed = Plan::n_bytes(args.shape, has_rest);
   CHECK(needed <= how.shared_bytes);
   // A dependent launch packs blocks where the kernel before ends first: not more than two.
   const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
   const dim3 grid(static_cast<unsigned>(has_rest ? 2 * how.n_sms : n_blocks[0] + n_blocks[1]));
-  launch(project_row_kernel<first, second, has_norm>, grid, kThreads, bytes, how, args);
+  launch(project_row_kernel<first, second, work>, grid, kThreads, bytes, how, args);
 }
 
 // call.operator()<first, second>() for types that files mix in one layer's projections, in either
@@ -274,7 +351,9 @@ WeightParts parts_of(const ProjectRow& p, Type type) {
 void run_one_type(const ProjectRow& p, ProjectRowArgs args, Type type, const Launch& how) {
   args.of[0].parts = parts_of(p, type);
   with_stripe_type(type, [&]<Type t>() {
-    p.x ? launch_types<t, t, true>(args, how) : launch_types<t, t, false>(args, how);
+    p.x             ? launch_types<t, t, RowWork::norm>(args, how)
+    : p.scores.sums ? launch_types<t, t, RowWork::scores>(args, how)
+                    : launch_types<t, t, RowWork::none>(args, how);
   });
 }
 
@@ -283,7 +362,7 @@ bool run_two_types(const ProjectRow& p, ProjectRowArgs args, Type a, Type b, con
   return with_mixed_types(a, b, [&]<Type first, Type second>() {
     args.of[0].parts = parts_of(p, first);
     args.of[1].parts = parts_of(p, second);
-    launch_types<first, second, true>(args, how);
+    launch_types<first, second, RowWork::norm>(args, how);
   });
 }
 
@@ -291,6 +370,8 @@ bool run_two_types(const ProjectRow& p, ProjectRowArgs args, Type a, Type b, con
 
 void project_row(const ProjectRow& p, const Launch& how) {
   CHECK(project_row_fits(p.n_cols) && (p.x != nullptr) != static_cast<bool>(p.in));
+  CHECK(!p.scores.sums || (p.adds && p.in && p.n_weights == 1 && p.scores.n_experts <= kThreads &&
+                           p.scores.d_model == p.weights->n_rows));
   ProjectRowArgs args{};
   args.x = p.x;
   args.norm = {p.norm, p.eps};
@@ -298,6 +379,7 @@ void project_row(const ProjectRow& p, const Launch& how) {
   args.n_cols = p.n_cols;
   args.out = p.out;
   args.adds = p.adds;
+  args.scores = p.scores;
   Type types[kMaxProjections];
   int n_types = 0;
   for (int i = 0; i < p.n_weights; ++i) {

@@ -17,6 +17,7 @@ struct ProjectRow {
   int n_weights = 0;
   float* out = nullptr;
   bool adds = false;
+  AddedScores scores = {};  // where it adds, of one weight
 };
 void project_row(const ProjectRow& p, const Launch& how);
 

@@ -3,9 +3,9 @@
 //
 // Layout   x: [n_rows, d_model] f32; weight: [n_experts, d_model] rows; the rest as in route.h.
 // Mapping  a block computes the scores of one expert for all rows: score = (sum w g x) / rms(x), so
-//          that squares and products are added in one pass. The blocks share the quantisation of
-//          norm(x). The block that ends last chooses for each row, and groups rows by expert
-//          (choose.cuh).
+//          that squares and products are added in one pass (router_products.h). The blocks share
+//          the quantisation of norm(x). The block that ends last chooses for each row, and groups
+//          rows by expert (choose.cuh).
 // Limits   1 to 16 rows, n_experts <= 1024, n_used <= 16, d_model % 32 == 0 (the launcher checks).
 // Cost     see bench/gpu_kernels and docs/decisions/0015.
 // SPDX-License-Identifier: Apache-2.0
@@ -29,7 +29,7 @@ constexpr int kAtOnce = kRowsAtOnce;
 class Scorer {
  public:
   // dots: [n_rows, kWarps]; squares: [n_rows, n_segments]; in shared memory.
-  __device__ __forceinline__ Scorer(const Route& p, float* dots, float* squares)
+  __device__ __forceinline__ Scorer(const Route& p, ScoreSum* dots, float* squares)
       : p_(p),
         dots_(dots),
         squares_(squares),
@@ -54,14 +54,14 @@ class Scorer {
 #pragma unroll
         for (int k = 0; k < kKept; ++k) x[j][k] = values(min(first + j, p_.n_rows - 1), k);
       }
-      EightRows dots;
+      EightRows<ScoreSum> dots{};
 #pragma unroll
       for (int k = 0; k < kKept; ++k) {
-        EightRows squares;
+        EightRows<float> squares;
 #pragma unroll
         for (int j = 0; j < kAtOnce; ++j) {
           squares.of[j] = square_of(x[j][k]);
-          dots.of[j] = multiply_add(w_[k], g_[k], x[j][k], k == 0 ? 0.0f : dots.of[j]);
+          dots.of[j] += score_part(w_[k], weighted(g_[k], x[j][k]));
         }
         set_squares(first, warp_ + kWarps * k, squares);
       }
@@ -69,7 +69,7 @@ class Scorer {
       for (int k = kKept; warp_ + kWarps * k < n_segments_; ++k) {
         add_segment(first, k, dots);
       }
-      const float dot = sum_of_rows({dots}).value;
+      const ScoreSum dot = sum_of_rows(PerLane<EightRows<ScoreSum>>{dots}).value;
       if (lane_ % 4 == 0 && first + lane_ / 4 < p_.n_rows) {
         dots_[(first + lane_ / 4) * kWarps + warp_] = dot;
       }
@@ -81,10 +81,10 @@ class Scorer {
   __device__ __forceinline__ void write_scores() const {
     for (int r = warp_; r < p_.n_rows; r += kWarps) {
       const float scale = row_scale(squares_ + r * n_segments_, p_.d_model, p_.eps).value;
-      float dot = 0.0f;
+      ScoreSum dot = 0;
 #pragma unroll
-      for (int k = 0; k < kWarps; ++k) dot = __fadd_rn(dot, dots_[r * kWarps + k]);
-      if (lane_ == 0) p_.scores[r * (p_.n_experts + 1) + expert_] = __fmul_rn(dot, scale);
+      for (int k = 0; k < kWarps; ++k) dot += dots_[r * kWarps + k];
+      if (lane_ == 0) p_.scores[r * (p_.n_experts + 1) + expert_] = scaled_score(dot, scale);
     }
   }
 
@@ -113,19 +113,20 @@ class Scorer {
                           p_.d_model, lane_);
   }
   // A segment that is not kept.
-  __device__ __forceinline__ void add_segment(int first, int k, EightRows& dots) {
+  __device__ __forceinline__ void add_segment(int first, int k, EightRows<ScoreSum>& dots) {
     const float4 w = router_weights(p_, expert_, column(k)), g = norm_at(column(k));
-    EightRows squares;
+    EightRows<float> squares;
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       const float4 x = values(min(first + j, p_.n_rows - 1), k);
       squares.of[j] = square_of(x);
-      dots.of[j] = multiply_add(w, g, x, dots.of[j]);
+      dots.of[j] += score_part(w, weighted(g, x));
     }
     set_squares(first, warp_ + kWarps * k, squares);
   }
-  __device__ __forceinline__ void set_squares(int first, int segment, const EightRows& squares) {
-    const float sum = sum_of_rows({squares}).value;
+  __device__ __forceinline__ void set_squares(int first, int segment,
+                                              const EightRows<float>& squares) {
+    const float sum = sum_of_rows(PerLane<EightRows<float>>{squares}).value;
     if (lane_ % 4 == 0 && first + lane_ / 4 < p_.n_rows && segment < n_segments_) {
       squares_[(first + lane_ / 4) * n_segments_ + segment] = sum;
     }
@@ -140,7 +141,7 @@ class Scorer {
   }
 
   const Route& p_;
-  float* dots_;
+  ScoreSum* dots_;
   float* squares_;
   int warp_, lane_, expert_, n_segments_;
   float4 w_[kKept], g_[kKept];
@@ -151,7 +152,7 @@ __global__ void __launch_bounds__(kThreads) route_kernel(const __grid_constant__
   __shared__ RoutedChoice choice;
   __shared__ bool is_last;
   let_next_kernel_begin();
-  Scorer scorer(p, shared, shared + p.n_rows * kWarps);
+  Scorer scorer(p, reinterpret_cast<ScoreSum*>(shared), shared + 2 * p.n_rows * kWarps);
   const int own = static_cast<int>(threadIdx.x);
   const uint8_t* const address = own < p.n_experts ? address_of(p, own) : nullptr;
   wait_for_previous_kernel();
@@ -180,7 +181,7 @@ void route(const Route& p, const Launch& how) {
   CHECK(p.a.n_chunks == row_shape(p.d_model).n_chunks);
   CHECK(p.ranks || can_rank_later(p));
   const int n_segments = (p.d_model + kSegment - 1) / kSegment;
-  const int n_floats = p.n_rows * std::max(kWarps + n_segments, p.n_experts);
+  const int n_floats = p.n_rows * std::max(2 * kWarps + n_segments, p.n_experts);
   const dim3 grid(static_cast<unsigned>(p.n_experts + (p.shared_gate ? 1 : 0)));
   if (!p.ranks) return p.n_rows == 1 ? score_row(p, how) : score_rows(p, how);
   launch(route_kernel, grid, kThreads, 4 * static_cast<size_t>(n_floats), how, p);

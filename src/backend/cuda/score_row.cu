@@ -22,7 +22,8 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kKept = NormedRow::kKept;
 
 __global__ void __launch_bounds__(kThreads) score_row_kernel(const __grid_constant__ Route p) {
-  __shared__ float squares[NormedRow::kMostSegments], dots[kWarps];
+  __shared__ float squares[NormedRow::kMostSegments];
+  __shared__ ScoreSum dots[kWarps];
   const int warp = warp_index(), lane = lane_index();
   const int expert = static_cast<int>(blockIdx.x);
   let_next_kernel_begin();
@@ -35,26 +36,26 @@ __global__ void __launch_bounds__(kThreads) score_row_kernel(const __grid_consta
   wait_for_previous_kernel();
 
   row.add_squares(squares);
-  float dot = 0.0f;
+  ScoreSum dot = 0;
 #pragma unroll
   for (int k = 0; k < kKept; ++k) {
-    dot = multiply_add(kept[k], row.weight(0, k, lane), row.value(0, k, lane), dot);
+    dot += score_part(kept[k], weighted(row.weight(0, k, lane), row.value(0, k, lane)));
   }
 #pragma unroll 1
   for (int k = kKept, s = warp + kWarps * kKept; s < n_segments; s += kWarps, ++k) {
-    dot = multiply_add(router_weights(p, expert, column(s)), row.weight(s, k, lane),
-                       row.value(s, k, lane), dot);
+    dot += score_part(router_weights(p, expert, column(s)),
+                      weighted(row.weight(s, k, lane), row.value(s, k, lane)));
   }
-  dot = warp_sum(dot);
+  dot = sums_of_lanes<1>(PerLane<PartialSums<1, ScoreSum>>{{{dot}}}).value;
   if (lane == 0) dots[warp] = dot;
   __syncthreads();
 
   const float scale = row_scale(squares, p.d_model, p.eps).value;
   if (threadIdx.x == 0) {
-    float sum = 0.0f;
+    ScoreSum sum = 0;
 #pragma unroll
-    for (int k = 0; k < kWarps; ++k) sum = __fadd_rn(sum, dots[k]);
-    p.scores[expert] = __fmul_rn(sum, scale);
+    for (int k = 0; k < kWarps; ++k) sum += dots[k];
+    p.scores[expert] = scaled_score(sum, scale);
   }
 #pragma unroll 1
   for (int s = expert; s < n_segments; s += static_cast<int>(gridDim.x)) {

@@ -47,8 +47,8 @@ class RowsScorer {
 
   // squares: [kRows, kMostSegments], dots: [kSums, kWarps], in shared memory; a barrier is to
   // follow.
-  __device__ __forceinline__ void add_rows(float* squares, float* dots) {
-    PartialSums<kSums> sums{};
+  __device__ __forceinline__ void add_rows(float* squares, ScoreSum* dots) {
+    Sums sums{};
 #pragma unroll
     for (int k = 0; k < kKept; ++k) {
 #pragma unroll
@@ -65,18 +65,18 @@ class RowsScorer {
       for (int r = 0; r < kRows; ++r) x[r] = values(r, k);
       add_segment(k, w, norm_at(column(k)), x, sums, squares);
     }
-    const float dot = sums_of_lanes<kSums>(PerLane<PartialSums<kSums>>{sums}).value;
+    const ScoreSum dot = sums_of_lanes<kSums>(PerLane<Sums>{sums}).value;
     if (lane_ % (kWarp / kSums) == 0) dots[lane_ / (kWarp / kSums) * kWarps + warp_] = dot;
   }
 
   // The block's scores of row r, by one warp.
-  __device__ __forceinline__ void write_scores(int r, float scale, const float* dots) const {
+  __device__ __forceinline__ void write_scores(int r, float scale, const ScoreSum* dots) const {
     const int row = row_of(r), expert = kExperts * static_cast<int>(blockIdx.x) + lane_;
     if (lane_ >= kExperts || expert >= n_scores_ || !has_row(r)) return;
-    float sum = 0.0f;
+    ScoreSum sum = 0;
 #pragma unroll
-    for (int k = 0; k < kWarps; ++k) sum = __fadd_rn(sum, dots[(kRows * lane_ + r) * kWarps + k]);
-    p_.scores[row * (p_.n_experts + 1) + expert] = __fmul_rn(sum, scale);
+    for (int k = 0; k < kWarps; ++k) sum += dots[(kRows * lane_ + r) * kWarps + k];
+    p_.scores[row * (p_.n_experts + 1) + expert] = scaled_score(sum, scale);
   }
 
   // The block's share of row r's int8: every gridDim-th segment, by the warp that has it.
@@ -96,6 +96,8 @@ class RowsScorer {
   }
 
  private:
+  using Sums = PartialSums<kSums, ScoreSum>;
+
   __device__ __forceinline__ int column(int k) const {
     return kSegment * (warp_ + kWarps * k) + 4 * lane_;
   }
@@ -117,16 +119,15 @@ class RowsScorer {
                           p_.d_model, lane_);
   }
   __device__ __forceinline__ void add_segment(int k, const float4 (&w)[kExperts], float4 g,
-                                              const float4 (&x)[kRows], PartialSums<kSums>& sums,
+                                              const float4 (&x)[kRows], Sums& sums,
                                               float* squares) {
     PartialSums<kRows> of_rows;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       of_rows.of[r] = square_of(x[r]);
+      const float4 gx = weighted(g, x[r]);
 #pragma unroll
-      for (int e = 0; e < kExperts; ++e) {
-        sums.of[kRows * e + r] = multiply_add(w[e], g, x[r], sums.of[kRows * e + r]);
-      }
+      for (int e = 0; e < kExperts; ++e) sums.of[kRows * e + r] += score_part(w[e], gx);
     }
     const float sum = sums_of_lanes<kRows>(PerLane<PartialSums<kRows>>{of_rows}).value;
     const int segment = warp_ + kWarps * k, r = lane_ / (kWarp / kRows);
@@ -141,7 +142,8 @@ class RowsScorer {
 };
 
 __global__ void __launch_bounds__(kThreads) score_rows_kernel(const __grid_constant__ Route p) {
-  __shared__ float squares[kRows * kMostSegments], dots[kSums * kWarps];
+  __shared__ float squares[kRows * kMostSegments];
+  __shared__ ScoreSum dots[kSums * kWarps];
   let_next_kernel_begin();
   RowsScorer scorer(p);
   wait_for_previous_kernel();

@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kScoreThreads, 1)
         }
       }
     }
-    dots[batch][half][warp][lane] = sums_of_lanes<kSums>({sums}).value;
+    dots[batch][half][warp][lane] = sums_of_lanes<kSums>(PerLane<PartialSums<kSums>>{sums}).value;
   }
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < a.n_batches * kHalves * kSums;

@@ -6,8 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "base/random.h"
@@ -64,37 +65,74 @@ TEST(RouterBodyTest, FourProductsAreAddedInOrder) {
                     router_number(seed, 4 * i + 2), router_number(seed, 4 * i + 3)};
     };
     const float4 w = four(3), g = four(4), x = four(5);
-    float want = router_number(6, i);
-    const float got = multiply_add(w, g, x, want);
-    want = std::fma(w.x, g.x * x.x, want);
+    float want = w.x * (g.x * x.x);
     want = std::fma(w.y, g.y * x.y, want);
     want = std::fma(w.z, g.z * x.z, want);
     want = std::fma(w.w, g.w * x.w, want);
-    ASSERT_EQ(std::bit_cast<uint32_t>(want), std::bit_cast<uint32_t>(got)) << i;
+    const auto units = static_cast<int64_t>(std::nearbyint(double{want} * 0x1p36));
+    ASSERT_EQ(static_cast<ScoreSum>(units), score_part(w, weighted(g, x))) << i;
   }
 }
 
-template <int n>
-void expect_the_bits_of_each_alone() {
-  PerLane<PartialSums<n>> all;
-  EACH_LANE(lane) {
-    for (int j = 0; j < n; ++j) all[lane].of[j] = router_number(7, kWarp * j + lane);
+// Near the sum in float64, of large rows and of small ones, and the same whoever adds first.
+TEST(RouterBodyTest, AScoreIsItsSumInAnyOrder) {
+  constexpr int kFours = 1024;
+  for (const float size : {1e-4f, 1.0f, 1e3f}) {
+    ScoreSum forwards = 0, backwards = 0;
+    double want = 0.0, all = 0.0;
+    const auto part = [&](int i) {
+      float4 w, gx;
+      w = {router_number(8, 4 * i), router_number(8, 4 * i + 1), router_number(8, 4 * i + 2),
+           router_number(8, 4 * i + 3)};
+      gx = {size * router_number(9, 4 * i), size * router_number(9, 4 * i + 1),
+            size * router_number(9, 4 * i + 2), size * router_number(9, 4 * i + 3)};
+      for (const double product :
+           {double{w.x} * gx.x, double{w.y} * gx.y, double{w.z} * gx.z, double{w.w} * gx.w}) {
+        want += product, all += std::abs(product);
+      }
+      return score_part(w, gx);
+    };
+    for (int i = 0; i < kFours; ++i) forwards += part(i);
+    const double sum = want, magnitude = all;
+    for (int i = kFours; i-- > 0;) backwards += part(i);
+    ASSERT_EQ(forwards, backwards);
+    const float scale = 0.37f;
+    const double bound = (6 * 0x1p-24 * magnitude + kFours * 0x1p-37) * scale;
+    EXPECT_NEAR(scaled_score(forwards, scale), sum * scale, bound) << size;
   }
-  const PerLane<float> sums = sums_of_lanes<n>(all);
+}
+
+template <typename T>
+T lane_number(int i) {
+  if constexpr (std::is_same_v<T, float>) {
+    return router_number(7, i);
+  } else {
+    return random_bits(7, static_cast<uint64_t>(i));
+  }
+}
+
+template <int n, typename T>
+void expect_the_bits_of_each_alone() {
+  PerLane<PartialSums<n, T>> all;
+  EACH_LANE(lane) {
+    for (int j = 0; j < n; ++j) all[lane].of[j] = lane_number<T>(kWarp * j + lane);
+  }
+  const PerLane<T> sums = sums_of_lanes<n>(all);
   for (int j = 0; j < n; ++j) {
-    PerLane<float> alone;
+    PerLane<T> alone;
     EACH_LANE(lane) { alone[lane] = all[lane].of[j]; }
-    const float want = sum_of_lanes(alone)[0];
+    const T want = fold_lanes<kWarp>(alone, [](T a, T b) { return sum_of_two(a, b); })[0];
     for (int k = 0; k < kWarp / n; ++k) {
-      ASSERT_EQ(std::bit_cast<uint32_t>(want), std::bit_cast<uint32_t>(sums[kWarp / n * j + k]))
-          << j << " of " << n;
+      const T got = sums[kWarp / n * j + k];
+      ASSERT_EQ(std::memcmp(&want, &got, sizeof(T)), 0) << j << " of " << n;
     }
   }
 }
 
 TEST(RouterBodyTest, SeveralSumsHaveTheBitsOfEachAlone) {
-  expect_the_bits_of_each_alone<kRowsAtOnce>();
-  expect_the_bits_of_each_alone<32>();
+  expect_the_bits_of_each_alone<kRowsAtOnce, float>();
+  expect_the_bits_of_each_alone<32, float>();
+  expect_the_bits_of_each_alone<kRowsAtOnce, ScoreSum>();
 }
 
 }  // namespace
