@@ -130,7 +130,7 @@ TEST_F(Request, WithoutACommandOrForAnUnknownOneSaysSo) {
 }
 
 TEST_F(Request, AskedForTwiceIsRefused) {
-  expect_misused({"-m", path, "--tokens", "1"}, {"--model"});
+  expect_misused({"-m", path, "--tokens", "1"}, {"--model is given twice"});
 }
 
 }  // namespace

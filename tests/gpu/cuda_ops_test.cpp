@@ -3,6 +3,9 @@
 // do not do yet is told. (More rows: wide_*_test.cpp. Whole models: cuda_model_test.cpp. Kernels
 // alone: the other tests here.)
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <thread>
+
 #include "backend/mailbox.h"
 #include "base/units.h"
 #include "gpu/ops_test.h"
@@ -384,6 +387,51 @@ TEST_F(CudaOpsTest, PicksAsTheCpu) {
       }
     }
   }
+}
+
+// Keeps the default stream at work until it goes.
+class BusyDefaultStream {
+ public:
+  BusyDefaultStream() { CHECK_CUDA(cudaLaunchHostFunc(nullptr, wait, &has_ended_)); }
+  ~BusyDefaultStream() {
+    has_ended_ = true;
+    EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  }
+  BusyDefaultStream(const BusyDefaultStream&) = delete;
+  BusyDefaultStream& operator=(const BusyDefaultStream&) = delete;
+
+ private:
+  static void wait(void* has_ended) {
+    while (!*static_cast<std::atomic<bool>*>(has_ended)) std::this_thread::yield();
+  }
+  std::atomic<bool> has_ended_ = false;
+};
+
+// What stands in zeros at the start does so before the first kernel, though another program may
+// have the card meanwhile. (It did not, beside one: logits were wrong.)
+TEST_F(CudaOpsTest, NeedsNothingOfTheDefaultStream) {
+  const std::vector<float> logits = random_values(1000, 3);
+  TinyStep step{};
+  step.n_logits = step.n_best = 1;
+  const auto* const at =
+      reinterpret_cast<const TinyStep*>(gpu->put(std::as_bytes(std::span(&step, 1))));
+  float* const values = gpu->put(logits);
+  const Buffer got = device->allocate(MemoryKind::mapped, sizeof(PickedRow));
+  const auto pick = [&](DeviceOps& ops) {
+    std::memset(got.data(), 0x55, got.n_bytes());
+    ops.pick({values, 1, std::ssize(logits)}, TinyStep::view(at, 1), 0, got.as<PickedRow>());
+    stream->finish();
+    return got.as<PickedRow>()->best[0].token;
+  };
+  const int64_t best = std::ranges::max_element(logits) - logits.begin();
+  ASSERT_EQ(pick(*gpu_ops), best);  // the kernel is loaded, which waits for all streams
+  const Buffer memory = device->allocate(MemoryKind::device, kMiB);
+  stream->fill(memory.data(), std::byte{0xff}, kMiB);
+  stream->finish();
+  std::unique_ptr<DeviceOps> ops;
+  const BusyDefaultStream busy;
+  ops = device->make_ops(*stream, {}, {memory.data(), kMiB});
+  EXPECT_EQ(pick(*ops), best);
 }
 
 TEST_F(CudaOpsTest, TellsWhatGpusDoNotDoYet) {

@@ -134,10 +134,23 @@ class WideAttendTest : public OpsTest {
     run.step.n_live = gpu->put(std::vector<int32_t>{c.n_live()});
     run.step.positions = gpu->put(run.positions);
     run.step.sequences = gpu->put(run.sequences);
-    run.step.angles = gpu->put(random_values(count(std::max<int64_t>(n * 2 * c.n_pairs, 1)), 33));
+    run.step.angles = gpu->put(angles(n, c.n_pairs));
     run.step.page_table = gpu->put(table);
     run.step.table_stride = n_pages(whole);
     return run;
+  }
+
+  // Of turns as large as they come, [n, 2 n_pairs]; at least one number.
+  static std::vector<float> angles(int64_t n, int n_pairs) {
+    std::vector<float> out(count(std::max<int64_t>(n * 2 * n_pairs, 1)));
+    const auto turns = random_values(out.size(), 33);
+    for (int64_t r = 0; r < n; ++r) {
+      for (int64_t i = r * 2 * n_pairs; i < r * 2 * n_pairs + n_pairs; ++i) {
+        out[count(i)] = std::cos(turns[count(i)]);
+        out[count(i + n_pairs)] = std::sin(turns[count(i)]);
+      }
+    }
+    return out;
   }
 
   void attend_in_slices(const Case& c, const AttentionView& attention, const Run& run,

@@ -67,7 +67,12 @@ TEST_F(WideTrunkTest, ProjectsAsInStepsOf16) {
   }
 }
 
+// Scores are added in another order, so their last bits are others.
 TEST_F(WideTrunkTest, RoutesAsInStepsOf16) {
+  const auto near = [](const std::vector<float>& want, const std::vector<float>& got) {
+    for (size_t i = 0; i < want.size(); ++i)
+      ASSERT_NEAR(want[i], got[i], 0x1p-16f) << "index " << i;
+  };
   for (const bool is_odd : {false, true}) {
     const TinyShape shape = is_odd ? odd_shape() : TinyShape{};
     TinyModel model(shape, *gpu);
@@ -99,8 +104,8 @@ TEST_F(WideTrunkTest, RoutesAsInStepsOf16) {
     EXPECT_EQ(read(narrow.routing.experts, n), read(wide.routing.experts, n));
     EXPECT_EQ(read(wide.routing.experts, n).front(), 4);
     EXPECT_EQ(read(wide.routing.experts, n).back(), 3);
-    EXPECT_EQ(read(narrow.routing.weights, n), read(wide.routing.weights, n));
-    EXPECT_EQ(read(narrow.routing.shared_weights, kRows), read(wide.routing.shared_weights, kRows));
+    near(read(narrow.routing.weights, n), read(wide.routing.weights, n));
+    near(read(narrow.routing.shared_weights, kRows), read(wide.routing.shared_weights, kRows));
     EXPECT_EQ(read(narrow.a.q, kRows * d), read(wide.a.q, kRows * d));
     EXPECT_EQ(read(narrow.a.d, kRows * d / 32), read(wide.a.d, kRows * d / 32));
     EXPECT_EQ(read(narrow.a.y, kRows * d / 32), read(wide.a.y, kRows * d / 32));

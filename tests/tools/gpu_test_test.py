@@ -18,13 +18,14 @@ STAND_INS = {
     "path/nvidia-smi": """case "$*" in
   *memory.used*-lms*) while echo 700; do sleep 0.1; done ;;
   *memory.used*) echo 500 ;;
+  *compute-apps*) echo -n "$OTHERS" ;;
   *driver_version*) echo 1.2 ;;
   *) echo "A card" ;;
 esac""",
     "path/compute-sanitizer": 'echo "ERROR SUMMARY: 0 errors"; echo "RACECHECK SUMMARY: 0 hazards"',
     "bin/gpu_tests": 'echo "[       OK ] A.B (0 ms)"',
-    "bin/gpu_engine_tests": 'echo "[       OK ] C.D (0 ms)"',
-    "bin/bench_gpu_kernels": 'echo "| kernels |"',
+    "bin/gpu_engine_tests": 'sleep 0.2; echo "[       OK ] C.D (0 ms)"',
+    "bin/bench_gpu_kernels": 'echo "| kernels |"; [[ $* != --layers ]] || sleep 0.05',
     "bin/bench_gpu_wide": 'echo "| wide |"',
     "bin/bench_gpu_wide_trunk": 'echo "| trunk |"',
     "bin/bench_start": '[[ $3 == cuda && -f $1 && -f $2 ]] && echo "| start with $4 |"',
@@ -67,8 +68,14 @@ class GpuTestTest(unittest.TestCase):
     def tables(self):
         return {p.stem.removeprefix("gpu_"): p.read_text() for p in (self.folder / "results").glob("*.md")}
 
+    def test_other_programs_on_the_card_are_named(self):
+        os.environ["OTHERS"] = "a_game\n"
+        self.addCleanup(os.environ.pop, "OTHERS")
+        self.assertIn("Beside other programs", self.run_it("kernels").stderr)
+        self.assertIn("make it slower: a_game.", self.tables()["kernels"].replace("\n", " "))
+
     def test_every_part_runs_and_writes_its_table(self):
-        done = self.run_it("tests sanitize kernels wide session cache hybrid slow choice start handshakes stop soak")
+        done = self.run_it("tests beside sanitize kernels wide session cache hybrid slow choice start handshakes stop soak")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         tables = self.tables()
         self.assertEqual(set(tables), TABLES)
@@ -76,6 +83,7 @@ class GpuTestTest(unittest.TestCase):
             self.assertIn("A card, driver 1.2", text, name)
             self.assertIn("Tests: 2 passed.", text.replace("\n", " "), name)
             self.assertIn("0 hazards", text.replace("\n", " "), name)
+            self.assertIn("Beside another program on the card: 1 passed.", text.replace("\n", " "), name)
         self.assertIn("| 200 MiB |", tables["cache"])
         self.assertEqual(tables["cache"].count("| `-"), 15)
         self.assertIn("--route-trace uniform.slrt --vram 12GiB` |", tables["cache"])
@@ -104,6 +112,12 @@ class GpuTestTest(unittest.TestCase):
         self.assertIn("failed: gpu_engine_tests; Decode kernels on a GPU; see above", done.stderr)
         self.assertEqual(set(self.tables()), {"wide"})
         self.assertIn("Tests: failed.", self.tables()["wide"])
+
+    def test_tests_beside_another_program_need_one(self):
+        self.stand_in("bin/bench_gpu_kernels", "exit 1")
+        done = self.run_it("beside")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("failed: the program beside gpu_engine_tests; see above", done.stderr)
 
     def test_a_command_that_hangs_is_stopped(self):
         self.stand_in("bin/gpu_tests", "sleep 1000")

@@ -85,7 +85,8 @@ CudaOps::CudaOps(CudaDevice& device, CudaStream& stream, const MailboxView& mail
       woven_(device) {
   device_.make_current();
   how_ = launch_on(stream_.handle());
-  CHECK_CUDA(cudaMemset(scratch_.get<Zeros>(Use::zeros, 1), 0, sizeof(Zeros)));
+  // In the stream's order: on the default stream it may come after the first kernels.
+  CHECK_CUDA(cudaMemsetAsync(scratch_.get<Zeros>(Use::zeros, 1), 0, sizeof(Zeros), how_.stream));
   stream_.set_before_end([this] { enqueue([](const Attended&) {}); });
 }
 

@@ -16,9 +16,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "backend/cuda/added_scores.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project_row.h"
-#include "backend/cuda/router_products.h"
 #include "backend/cuda/stage_row.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_parts.cuh"
@@ -69,60 +69,6 @@ struct RowShared {
   alignas(16) float sums[2][kWarps * kUnitChunks * 8];
   float squares[NormedRow::kMostSegments];
   uint64_t barriers[2][kWarps];
-};
-
-// A block's part of the scores: that of expert e by thread e, and that of the gate behind as many
-// experts as threads by some more of them.
-class BlockScores {
- public:
-  static constexpr int kMostColumns = 8 * kWarps;
-
-  // Before the wait: reads the router's weights alone.
-  __device__ __forceinline__ BlockScores(const AddedScores& p, int first_column, int n_columns)
-      : p_(p),
-        thread_(static_cast<int>(threadIdx.x)),
-        n_scores_(p.n_experts + (p.shared_gate ? 1 : 0)),
-        first_(first_column),
-        n_fours_(n_columns / 4) {
-#pragma unroll
-    for (int i = 0; i < kKept; ++i) {
-      kept_[i] = i < n_fours_ && thread_ < n_scores_ ? weights(thread_, i) : float4{0, 0, 0, 0};
-    }
-    if (has_extra()) extra_ = weights(kThreads, thread_);
-  }
-
-  // gx: the norm's weights times the block's columns of x, in shared memory, behind a barrier.
-  __device__ __forceinline__ void add(const float* gx) const {
-    const auto four = [&](int i) { return *reinterpret_cast<const float4*>(gx + 4 * i); };
-    if (thread_ < n_scores_) {
-      ScoreSum sum = 0;
-#pragma unroll
-      for (int i = 0; i < kKept; ++i) {
-        if (i < n_fours_) sum += score_part(kept_[i], four(i));
-      }
-#pragma unroll 1
-      for (int i = kKept; i < n_fours_; ++i) sum += score_part(weights(thread_, i), four(i));
-      add(thread_, sum);
-    }
-    if (has_extra()) add(kThreads, score_part(extra_, four(thread_)));
-  }
-
- private:
-  static constexpr int kKept = 4;
-
-  __device__ __forceinline__ bool has_extra() const {
-    return n_scores_ > kThreads && thread_ < n_fours_;
-  }
-  __device__ __forceinline__ float4 weights(int expert, int i) const {
-    return router_weights(p_, expert, first_ + 4 * i);
-  }
-  __device__ __forceinline__ void add(int expert, ScoreSum sum) const {
-    atomicAdd(reinterpret_cast<unsigned long long*>(p_.sums + expert), sum);
-  }
-
-  const AddedScores& p_;
-  int thread_, n_scores_, first_, n_fours_;
-  float4 kept_[kKept], extra_{0, 0, 0, 0};
 };
 
 template <Type type>
@@ -181,10 +127,6 @@ __device__ __forceinline__ void leave_sums(const PerLane<float>& got, float* sum
   sums[(kUnitChunks * warp_index() + lane % 4) * 8 + lane / 4] = got[lane];
 }
 
-struct Nothing {
-  __device__ __forceinline__ Nothing(const AddedScores&, int, int) {}
-};
-
 // What a row has of it besides its products.
 enum class RowWork { norm, none, scores };
 
@@ -231,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   const Part part = w.parts.of(has_output ? stripe : 0);
   const int out_row = 8 * (stripe - part.first_stripe) + lane % 8;
   float* const out = a.out + part.out_column + out_row;
-  using Scores = std::conditional_t<work == RowWork::scores, BlockScores, Nothing>;
+  using Scores = std::conditional_t<work == RowWork::scores, BlockScores<kThreads>, NoScores>;
   const Scores scores(a.scores, 8 * taken.first, 8 * a.per_block);
   const float norm = work == RowWork::scores && has_output ? __ldg(a.scores.norm + out_row) : 0.0f;
   wait_for_previous_kernel();
@@ -273,7 +215,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
     gx = __fmul_rn(norm, dot);
   }
   if constexpr (work == RowWork::scores) {
-    __shared__ __align__(16) float weighted[BlockScores::kMostColumns];
+    __shared__ __align__(16) float weighted[8 * kWarps];
     if (static_cast<int>(threadIdx.x) < 8 * a.per_block) weighted[threadIdx.x] = gx;
     __syncthreads();
     scores.add(weighted);

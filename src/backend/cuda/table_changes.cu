@@ -23,6 +23,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = static_cast<int>(threadIdx.x); i < n; i += kThreads) {
       p.table[p.changes[i].entry] = p.changes[i].slot;
     }
+    __threadfence();  // kernels that begin early read it before they wait
   }
 #pragma unroll 1
   for (int item = static_cast<int>(blockIdx.x); item < n * kParts; item += kBlocks) {

@@ -118,7 +118,9 @@ std::string describe_problem(const CLI::App& app, const CLI::ParseError& error) 
                "', which is no number");
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) && text.starts_with('-')) {
-    return cat(text.substr(0, text.find(':')), " needs a value");
+    const std::string name = text.substr(0, text.find(':'));
+    const bool is_repeated = text.find("At Most") != std::string::npos;
+    return cat(name, is_repeated ? " is given twice" : " needs a value");
   }
   if (dynamic_cast<const CLI::RequiredError*>(&error)) {
     const std::string missing = text.substr(0, text.find(' '));
