@@ -211,6 +211,7 @@ struct StepView {
   const float* angles = nullptr;  // [n_rows, n_rot]: of RopeView's pairs, the cos, then the sin
   const int32_t* page_table = nullptr;
   int64_t table_stride = 0;
+  int64_t n_past = 0;  // tokens that the longest sequence has with the rows; 0: not told beforehand
   const int32_t* n_logits = nullptr;    // [1]: rows whose logits are wanted
   const int32_t* logit_rows = nullptr;  // [n_rows]: which; the first *n_logits count
   const int32_t* n_best = nullptr;      // [1]: how many of a row's best pick() tells; 0: it is idle

@@ -137,6 +137,7 @@ class WideAttendTest : public OpsTest {
     run.step.angles = gpu->put(angles(n, c.n_pairs));
     run.step.page_table = gpu->put(table);
     run.step.table_stride = n_pages(whole);
+    run.step.n_past = std::ranges::max(run.positions) + 1;
     return run;
   }
 
@@ -308,6 +309,7 @@ TEST_F(WideAttendTest, FromAnyPositionOn) {
   for (const int first : {1, 15, 63, 64, 65, 500}) {
     check_few_and_many({Type::f16, Type::f16, 16, 2, 128, {{0, first, 40}}});
   }
+  check({Type::f16, Type::f16, 16, 2, 128, {{0, kLeastGroupLength, 40}}});
 }
 
 TEST_F(WideAttendTest, EveryShapeWithinTheBound) {

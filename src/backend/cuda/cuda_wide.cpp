@@ -195,7 +195,7 @@ void CudaOps::wide_attend(RowsView qkv, const AttentionView& attention, const St
     cuda::wide_attend(
         {of, kv_page(kv.k_type, of.n_kv_heads, of.head_dim, kv.page_tokens), attention.q_norm.eps,
          attention.k_norm.eps, reinterpret_cast<uint16_t*>(queries),
-         reinterpret_cast<float*>(queries + 2 * n_halves)},
+         reinterpret_cast<float*>(queries + 2 * n_halves), step.n_past},
         how_);
     attended_ = {out.data, of.out_int8};
   });

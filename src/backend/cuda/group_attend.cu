@@ -226,7 +226,8 @@ void run(const WideAttend& p, const Launch& how) {
 }  // namespace
 
 bool has_group_attend(const WideAttend& p, const Launch& how) {
-  return how.has_group_products && p.of.head_dim <= 128 && p.of.n_rows >= p.least_group_rows;
+  const bool is_long = p.of.n_rows >= p.least_group_rows || p.n_past >= kLeastGroupLength;
+  return how.has_group_products && p.of.head_dim <= 128 && is_long;
 }
 
 void group_attend(const WideAttend& p, const Launch& how) {

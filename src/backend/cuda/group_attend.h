@@ -6,8 +6,8 @@
 
 namespace sluice::backend::cuda {
 
-// Whether there are enough rows, of heads of up to 128, and the card and the build have such
-// instructions.
+// Whether there are enough rows or positions, of heads of up to 128, and the card and the build
+// have such instructions.
 bool has_group_attend(const WideAttend& p, const Launch& how);
 
 // Of heads that are made for it (by_groups) and keys that are appended (wide_heads.h).

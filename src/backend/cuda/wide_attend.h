@@ -9,10 +9,11 @@
 
 namespace sluice::backend::cuda {
 
-// Steps of so many rows and more are for groups of warps (group_attend.h), where a card has their
-// instructions: fewer are sooner done a warp at a time (docs/decisions/0018). The two add in other
-// orders, so nothing but the number of rows may decide.
+// Steps of so many rows, or with so long a text, are for groups of warps (group_attend.h), where a
+// card has their instructions: others are sooner done a warp at a time (docs/decisions/0018). The
+// two add in other orders, so nothing that places decide may count.
 constexpr int kLeastGroupRows = 256;
+constexpr int kLeastGroupLength = 1024;
 
 struct WideAttend {
   Attend of;  // any number of rows; but for eps, max_length and its scratch
@@ -21,6 +22,7 @@ struct WideAttend {
   float k_eps = 0.0f;
   uint16_t* queries = nullptr;  // scratch: wide_query_halves() of these
   float* scales = nullptr;      // scratch: [n_rows, n_heads]
+  int64_t n_past = 0;           // as in StepView
   int least_group_rows = kLeastGroupRows;
   bool by_groups = false;  // how queries stand: wide_attend() says it
 };

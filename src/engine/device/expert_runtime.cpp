@@ -219,6 +219,7 @@ model::Step ExpertRuntime::begin_device_step(model::ExpertRunner& experts) {
                    activations_->view(width()),
                    state_layers_};
   step.rows.forced = forces_in_block() ? block_.forced(width()) : forced_rows_;
+  if (!is_whole()) step.rows.n_past = rows_.size().n_past;  // what is recorded serves all lengths
   step.s.x = block_.x(width());
   return step;
 }
