@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,10 +15,26 @@
 
 namespace sluice::backend {
 
+// A matrix whose rows stand in another order than it has them: in groups, each of parts[0] rows,
+// then of parts[1] and so on. The matrix is the first part of every group, then the second of every
+// group.
+struct RowGroups {
+  int32_t n_groups = 0;  // 0: rows stand in their order
+  std::array<int32_t, 4> parts = {};
+
+  explicit operator bool() const { return n_groups > 0; }
+};
+
+// Rows first .. first + n_rows - 1 of a matrix, which stand one behind the other from row `at` on.
+struct RowRun {
+  int64_t first, at, n_rows;
+};
+
 // A weight [n_cols, n_rows, n_mats] in the file's order: n_mats matrices back to back, each of
 // n_rows rows of n_cols values; y[n] = sum_k W[n][k] x[k]. Where rows are woven into stripes, only
 // whole stripes have an address. Matrices of a weight that is part of a larger one stand further
-// apart. Absent when data is null.
+// apart. Rows in groups are a file's alone: only the host reads them, run by run; copies that are
+// made for a device, or woven, have them in order. Absent when data is null.
 struct WeightView {
   quant::Type type = quant::Type::f32;
   const std::byte* data = nullptr;
@@ -26,6 +43,7 @@ struct WeightView {
   int64_t n_mats = 1;
   quant::Layout layout = quant::Layout::rows;
   int64_t rows_apart = 0;  // from one matrix to the next; 0: n_rows
+  RowGroups groups = {};
 
   explicit operator bool() const { return data != nullptr; }
   uint64_t row_bytes() const { return quant::row_bytes(type, n_cols); }
@@ -41,6 +59,21 @@ struct WeightView {
   WeightView rows(int64_t first, int64_t count) const {
     return {type, row(first), n_cols, count, 1, layout};
   }
+
+  // Of one matrix, or of each, in order: f(RowRun).
+  template <typename F>
+  void each_run(F&& f) const {
+    if (!groups) return f(RowRun{0, 0, n_rows});
+    const int64_t n_in_group = n_rows / groups.n_groups;
+    int64_t first = 0, part_at = 0;
+    for (const int32_t n : groups.parts) {
+      for (int64_t g = 0; g < groups.n_groups; ++g, first += n) {
+        f(RowRun{first, g * n_in_group + part_at, n});
+      }
+      part_at += n;
+    }
+  }
+
   // Some rows of each of its matrices.
   WeightView rows_of_each(int64_t first, int64_t count) const {
     return {type, data ? row(first) : nullptr, n_cols, count, n_mats, layout, matrix_rows_apart()};

@@ -54,30 +54,33 @@ void copy_matrices(WeightView& w, ThreadPool& pool, std::byte* to, uint64_t stri
   const WeightView from = w;
   const bool weaves = can_be_woven(from);
   const int64_t unit_rows = weaves ? quant::kStripeRows : 1;
-  const int64_t n_units = from.n_rows / unit_rows;  // of one matrix
   const uint64_t unit_bytes = static_cast<uint64_t>(unit_rows) * from.row_bytes();
   const auto grain = static_cast<int64_t>(std::max<uint64_t>(1, kPiece / unit_bytes));
   std::atomic<int> error = 0;
-  const auto unit_at = [&](int64_t i) {
-    return from.row(i / n_units * from.matrix_rows_apart() + i % n_units * unit_rows);
-  };
-  pool.parallel_for(n_units * from.n_mats, grain, [&](int64_t begin, int64_t end, int) {
-    const std::span piece(unit_at(begin), unit_at(end - 1) + unit_bytes);
-    if (const int failed = gguf::read_pages(piece)) {
-      error = failed;
-      return;
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const std::byte* const rows = unit_at(i);
-      std::byte* const place = to + static_cast<uint64_t>(i / n_units) * stride +
-                               static_cast<uint64_t>(i % n_units) * unit_bytes;
-      if (weaves) {
-        quant::weave_rows(from.type, from.n_cols, rows, place);
-      } else {
-        std::memcpy(place, rows, unit_bytes);
+  from.each_run([&](const backend::RowRun& run) {
+    const int64_t n_units = run.n_rows / unit_rows;  // of one matrix
+    const auto unit_at = [&](int64_t i) {
+      return from.row(i / n_units * from.matrix_rows_apart() + run.at + i % n_units * unit_rows);
+    };
+    std::byte* const run_to = to + static_cast<uint64_t>(run.first) * from.row_bytes();
+    pool.parallel_for(n_units * from.n_mats, grain, [&](int64_t begin, int64_t end, int) {
+      const std::span piece(unit_at(begin), unit_at(end - 1) + unit_bytes);
+      if (const int failed = gguf::read_pages(piece)) {
+        error = failed;
+        return;
       }
-    }
-    gguf::forget_pages(piece);
+      for (int64_t i = begin; i < end; ++i) {
+        const std::byte* const rows = unit_at(i);
+        std::byte* const place = run_to + static_cast<uint64_t>(i / n_units) * stride +
+                                 static_cast<uint64_t>(i % n_units) * unit_bytes;
+        if (weaves) {
+          quant::weave_rows(from.type, from.n_cols, rows, place);
+        } else {
+          std::memcpy(place, rows, unit_bytes);
+        }
+      }
+      gguf::forget_pages(piece);
+    });
   });
   if (error != 0) {
     throw Error(Errc::bad_file,
@@ -86,13 +89,18 @@ void copy_matrices(WeightView& w, ThreadPool& pool, std::byte* to, uint64_t stri
   }
   w.data = to;
   w.rows_apart = 0;
+  w.groups = {};
   if (weaves) w.layout = quant::Layout::stripes;
 }
 
 }  // namespace
 
 bool can_be_woven(const WeightView& w) {
-  return !quant::is_float(w.type) && w.n_rows % quant::kStripeRows == 0;
+  bool are_whole = !quant::is_float(w.type);
+  w.each_run([&](const backend::RowRun& run) {
+    are_whole = are_whole && run.n_rows % quant::kStripeRows == 0;
+  });
+  return are_whole;
 }
 
 uint64_t WovenWeights::bytes_for(model::Model& model) {

@@ -71,6 +71,27 @@ TEST_F(CudaInvarianceTest, HoldsForEveryArchitectureMixAndBudget) {
   EXPECT_GT(all.n_cpu, 0);
 }
 
+// Mapped files are woven on their way to the device.
+TEST_F(CudaInvarianceTest, HoldsForRarerFormsOfFiles) {
+  const std::vector<TokenId> tokens = text(60);
+  for (const model::test::RareForm& form : model::test::rare_forms()) {
+    for (const char* mix : {"F32", "Q4_K_M"}) {
+      const OpenModel copied(form.options(mix)), mapped(form.options(mix), Weights::mapped);
+      Place place{.share = 1.0, .n_ctx = 64, .max_rows = most_rows(mix)};
+      const Logits expected = resident_logits(copied, *device, place, tokens, 13);
+      place.weaves = true;
+      expect_same_bits(expected, PlacedOn(mapped, *device, place).run(tokens, 13),
+                       cat(form.name, " ", mix, ", mapped"));
+      place.weaves = false;
+      for (const double share : {0.0, 0.3}) {
+        place.share = share;
+        expect_same_bits(expected, PlacedOn(copied, *device, place).run(tokens, 13),
+                         cat(form.name, " ", mix, ", ", share, " of the experts"));
+      }
+    }
+  }
+}
+
 // A token of each of so many sequences in a step: widths in between are padded.
 TEST_F(CudaInvarianceTest, HoldsForEveryWidthOfAStep) {
   constexpr int kWidths[] = {1, 3, 2, 4, 5, 8, 11, 16, 7, 1, 13};

@@ -40,9 +40,12 @@ void Matmul::run(ConstRowsView x, std::span<const Projection> projections, RowsV
   pieces_.clear();
   int64_t column = 0;
   for (const Projection& p : projections) {
-    for (int64_t first = 0; first < p.weight.n_rows; first += step) {
-      pieces_.push_back({&p, first, std::min(step, p.weight.n_rows - first), column + first});
-    }
+    p.weight.each_run([&](const RowRun& run) {
+      for (int64_t i = 0; i < run.n_rows; i += step) {
+        const int64_t first = run.first + i, n = std::min(step, run.n_rows - i);
+        pieces_.push_back({&p, first, n, column + first, run.at + i});
+      }
+    });
     column += p.weight.n_rows;
   }
   CHECK(out.n_rows == x.n_rows && column <= out.n_cols);
@@ -50,9 +53,9 @@ void Matmul::run(ConstRowsView x, std::span<const Projection> projections, RowsV
   pool_.parallel_for(std::ssize(pieces_), 1, [&](int64_t begin, int64_t end, int thread) {
     Scratch<float>& scratch = threads_[static_cast<size_t>(thread)];
     for (int64_t i = begin; i < end; ++i) {
-      const auto& [projection, first, n, at] = pieces_[static_cast<size_t>(i)];
+      const auto& [projection, first, n, at, stands] = pieces_[static_cast<size_t>(i)];
       float* const dots = scratch.get(x.n_rows * n);
-      cpu::multiply(kernels_, projection->weight, first, n, inputs_, dots);
+      cpu::multiply(kernels_, projection->weight, stands, n, inputs_, dots);
       for (int64_t r = 0; r < x.n_rows; ++r) {
         float* const target = out.row(r) + at;
         for (int64_t k = 0; k < n; ++k) {

@@ -26,6 +26,7 @@ class Matmul {
   struct Piece {  // some rows of one projection, and the column of `out` that the first one gives
     const Projection* projection;
     int64_t first, n_rows, column;
+    int64_t stands;  // the row in memory that is the first one
   };
 
   void run(ConstRowsView x, std::span<const Projection> projections, RowsView out, bool add);

@@ -104,9 +104,9 @@ inline LookupView host_address(const LookupView& v) {
                              &LookupView::host, &LookupView::link_share, &LookupView::landing);
 }
 
-// Kept by value, as many as a layer has side by side.
+// Kept by value, as many side by side as GPUs take.
 struct KeptProjections {
-  std::array<Projection, 8> all;
+  std::array<Projection, 4> all;
   size_t n = 0;
   operator std::span<const Projection>() const { return {all.data(), n}; }  // NOLINT
 };

@@ -25,8 +25,9 @@ void DeviceTrunk::move(const model::TrunkTensors& tensors, DeviceBlock& to, Uplo
   for (backend::WeightView* w : tensors.matrices) {
     std::byte* const place = to.take(static_cast<uint64_t>(w->n_mats) * w->matrix_bytes());
     upload.add(place, *w, weaves);
-    w->data = place;
     if (weaves && can_be_woven(*w)) w->layout = quant::Layout::stripes;
+    w->data = place;
+    w->groups = {};
   }
   for (const auto& [data, n] : tensors.vectors) {
     const auto values = std::as_bytes(std::span(*data, static_cast<size_t>(n)));

@@ -48,14 +48,17 @@ Upload::Upload(backend::Device& device, ThreadPool& threads, uint64_t n_total, P
 
 void Upload::add(std::byte* to, const backend::WeightView& w, bool weaves) {
   const bool is_woven = w.layout == quant::Layout::stripes;
-  Piece all{.to = to,
-            .from = w.data,
-            .n_bytes = static_cast<uint64_t>(w.n_mats) * w.matrix_bytes(),
+  const bool is_to_weave = weaves && !is_woven && can_be_woven(w);
+  Piece all{.stripe_bytes = is_to_weave ? quant::kStripeRows * w.row_bytes() : 0,
             .source = is_woven ? From::memory : From::file,
             .type = w.type,
             .n_cols = w.n_cols};
-  if (weaves && !is_woven && can_be_woven(w)) all.stripe_bytes = quant::kStripeRows * w.row_bytes();
-  add_pieces(all, std::max<uint64_t>(all.stripe_bytes, 1));
+  w.each_run([&](const backend::RowRun& run) {
+    all.to = to + static_cast<uint64_t>(run.first) * w.row_bytes();
+    all.from = w.row(run.at);
+    all.n_bytes = static_cast<uint64_t>(w.n_mats * run.n_rows) * w.row_bytes();
+    add_pieces(all, std::max<uint64_t>(all.stripe_bytes, 1));
+  });
 }
 
 void Upload::add(std::byte* to, std::span<const std::byte> bytes, From from) {

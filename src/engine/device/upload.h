@@ -25,8 +25,8 @@ class Upload {
   // system grants no pinned memory, copies are as slow as from any other.
   Upload(backend::Device& device, ThreadPool& threads, uint64_t n_total, Progress progress);
 
-  // All matrices, one behind the other; woven where asked for, unless they are already or cannot
-  // be. What is to be copied stays as it is until finish().
+  // All matrices, one behind the other, and their rows in order; woven where asked for, unless they
+  // are already or cannot be. What is to be copied stays as it is until finish().
   void add(std::byte* to, const backend::WeightView& w, bool weaves);
   void add(std::byte* to, std::span<const std::byte> bytes, From from = From::memory);
 

@@ -82,22 +82,14 @@ Config read_qwen3next_config(const ConfigReader& in) {
 
 // The first files of qwen3next hold all of q, k, v and z by key head: one query, one key, and the
 // values and z of the value heads that share them.
-void bind_fused_in(LayerBinder& bind, Layer& layer) {
+backend::WeightView fused_in(LayerBinder& bind) {
   const Config& c = bind.config();
   const DeltaNetConfig& d = c.delta_net;
-  const backend::WeightView all =
+  backend::WeightView all =
       bind.matrix("ssm_in.weight", {c.d_model, d.conv_cols() + d.value_cols()});
-  if (!all) return;  // a source without data
-  const int64_t dim = d.head_dim, n_values = d.n_value_heads / d.n_key_heads * dim;
-  const auto add = [&](int64_t first, int64_t n) {
-    for (int64_t head = 0; head < d.n_key_heads; ++head) {
-      layer.qkv.push_back({all.rows(head * 2 * (dim + n_values) + first, n)});
-    }
-  };
-  add(0, dim);
-  add(dim, dim);
-  add(2 * dim, n_values);
-  add(2 * dim + n_values, n_values);
+  const int dim = d.head_dim, n_values = d.n_value_heads / d.n_key_heads * dim;
+  all.groups = {.n_groups = d.n_key_heads, .parts = {dim, dim, n_values, n_values}};
+  return all;
 }
 
 void bind_delta_net(LayerBinder& bind, Layer& layer, backend::KeyHeads key_heads) {
@@ -108,7 +100,7 @@ void bind_delta_net(LayerBinder& bind, Layer& layer, backend::KeyHeads key_heads
   };
   layer.attn_norm = bind.norm("attn_norm.weight", c.d_model);
   if (bind.has("ssm_in.weight")) {
-    bind_fused_in(bind, layer);
+    layer.qkv.push_back({fused_in(bind)});
   } else {
     project("attn_qkv.weight", d.conv_cols());
     project("attn_gate.weight", d.value_cols());

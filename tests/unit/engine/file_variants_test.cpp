@@ -5,7 +5,7 @@
 
 #include "quant/half.h"
 #include "sluice/sluice.h"
-#include "unit/engine/run_model.h"
+#include "unit/engine/placed_model.h"
 
 namespace sluice::engine::test {
 namespace {
@@ -116,6 +116,12 @@ TEST(FileVariants, TheInputsOfARecurrentLayerMayBeOneMatrix) {
     const Logits expected = logits_of(draft);
     fuse_inputs(draft, "blk.0.");
     expect_same_bits(expected, logits_of(draft), mix);
+    const OpenModel mapped(draft, Weights::mapped);
+    expect_same_bits(expected, run_alone(*mapped, random_tokens(6, 1)), cat(mix, " mapped"));
+    for (const bool weaves : {false, true}) {
+      Placed placed(mapped, {.share = 1.0, .weaves = weaves});
+      expect_same_bits(expected, placed.run(random_tokens(6, 1)), cat(mix, " on a device"));
+    }
   }
 }
 

@@ -52,6 +52,32 @@ TEST(PlacementInvariance, HoldsFor256TokensOfEveryArchitectureMixAndBudget) {
   }
 }
 
+// Copied and mapped; with a first layer on the host, or all on the device and woven on the way.
+TEST(PlacementInvariance, HoldsForRarerFormsOfFiles) {
+  const std::vector<TokenId> tokens = text(60);
+  for (const model::test::RareForm& form : model::test::rare_forms()) {
+    for (const char* mix : {"F32", "Q4_K_M"}) {
+      const model_file::SynthOptions options = form.options(mix);
+      const OpenModel copied(options), mapped(options, Weights::mapped);
+      const Logits expected = run_alone(*copied, tokens);
+      expect_same_bits(expected, run_alone(*mapped, tokens), cat(form.name, " ", mix, ", mapped"));
+      for (const double share : {0.0, 0.3, 1.0}) {
+        for (const int n_host_layers : {0, 1}) {
+          Place place{.share = share, .n_host_layers = n_host_layers};
+          place.weaves = share == 1.0 && n_host_layers == 0;
+          if (n_host_layers == 0) place.staging = eager_staging();
+          for (const OpenModel* model : {&copied, &mapped}) {
+            Placed placed(*model, place);
+            expect_same_bits(expected, placed.run(tokens, 20),
+                             cat(form.name, " ", mix, ", ", share, " of the experts, ",
+                                 n_host_layers, " host layers, mapped ", model == &mapped));
+          }
+        }
+      }
+    }
+  }
+}
+
 // Every policy, driver, link, share of misses that the device reads, and with prefetch or without.
 TEST(PlacementInvariance, HoldsForEveryWayOfRunning) {
   const OpenModel model = many_experts("qwen3moe", "Q4_K_M");

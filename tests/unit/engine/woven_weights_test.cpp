@@ -37,15 +37,20 @@ model_file::SynthOptions sized(const char* mix, int d_model, int d_ff) {
   return options;
 }
 
-// Every architecture and kind of mix; then, of one and three blocks a row, matrices that do not end
-// on 16 bytes (24 rows of 51 bytes), that are no whole stripes (20 rows), and plain numbers of both
-// kinds. Where d_ff is no multiple of 32, gate and up are quantised and down is not.
+// Every architecture and kind of mix; fused inputs; then, of one and three blocks a row, matrices
+// that do not end on 16 bytes (24 rows of 51 bytes), that are no whole stripes (20 rows), and plain
+// numbers of both kinds. Where d_ff is no multiple of 32, gate and up are quantised and down is
+// not.
 std::vector<model_file::SynthOptions> all_kinds() {
   std::vector<model_file::SynthOptions> all;
   for (const char* architecture : model::test::kArchitectures) {
     for (const char* mix : {"F32", "Q8_0", "Q4_K_M", "MXFP4"}) {
       all.push_back(model::test::tiny_options(architecture, mix));
     }
+  }
+  for (const char* mix : {"F32", "Q8_0"}) {
+    all.push_back(model::test::tiny_options("qwen3next", mix));
+    all.back().forms = {"ssm_in", "ffn_gate_up_exps"};
   }
   all.push_back(sized("MXFP4", 96, 24));
   all.push_back(sized("MXFP4", 32, 24));

@@ -60,6 +60,44 @@ inline model_file::SynthOptions tiny_options(const std::string& architecture,
   return o;
 }
 
+// A model whose file or shape is not the usual one.
+struct RareForm {
+  const char* name;
+  const char* architecture;
+  void (*change)(model_file::SynthOptions&);
+
+  model_file::SynthOptions options(const std::string& mix) const {
+    model_file::SynthOptions o = tiny_options(architecture, mix);
+    change(o);
+    return o;
+  }
+};
+
+inline std::vector<RareForm> rare_forms() {
+  using Options = model_file::SynthOptions;
+  const auto fused = [](Options& o) { o.forms = {"ssm_in"}; };
+  const auto merged = [](Options& o) { o.forms = {"ffn_gate_up_exps"}; };
+  const auto mtp = [](Options& o) { o.config.n_mtp_blocks = 1; };
+  const auto odd = [](Options& o) {
+    o.config.n_heads = 3, o.config.n_kv_heads = 1;
+    o.config.delta_net.n_key_heads = 3, o.config.delta_net.n_value_heads = 9;
+  };
+  const auto long_odd = [](Options& o) {
+    o.forms = {"ssm_in", "ffn_gate_up_exps"};
+    o.config.n_layers = 7;
+    o.config.delta_net.n_key_heads = 5, o.config.delta_net.n_value_heads = 15;
+  };
+  return {{"inputs in one matrix", "qwen3next", fused},
+          {"gate and up merged", "qwen3moe", merged},
+          {"gate and up merged", "qwen3next", merged},
+          {"gate and up merged", "qwen35moe", merged},
+          {"an MTP block", "qwen3next", mtp},
+          {"an MTP block", "qwen35moe", mtp},
+          {"odd head counts", "qwen3next", odd},
+          {"odd head counts", "qwen35moe", odd},
+          {"7 layers with odd head counts, all fused", "qwen3next", long_odd}};
+}
+
 inline void write_tiny(const std::string& path, const std::string& architecture,
                        const std::string& mix, uint64_t seed = 1) {
   ThreadPool pool(1);
