@@ -82,23 +82,29 @@ TEST(Synth, RefusesShapesThatMakeNoModelAndLeavesNothingBehind) {
 
 class SynthOfEvery : public testing::TestWithParam<std::tuple<const char*, std::string>> {};
 
-// The shape is awkward enough to be no accident: neither one layer nor one head.
+// The shape is awkward enough to be no accident: neither one layer nor one head, and of hybrids a
+// layer of each kind.
 TEST_P(SynthOfEvery, KindIsSoundAndRuns) {
   const auto& [architecture, type] = GetParam();
   const TempDir dir;
   const std::string path = dir / "m.gguf";
-  make_model(path, {{"--arch", architecture}, {"--type", type}, {"--layers", "2"}});
+  make_model(
+      path,
+      {{"--arch", architecture}, {"--type", type}, {"--layers", "2"}, {"--attention-every", "2"}});
 
   const auto info =
       nlohmann::json::parse(output_of({"inspect", path, "--json", "--check-tensors", "--tensors"}));
   EXPECT_EQ(info.at("architecture"), architecture);
   EXPECT_EQ(info.at("runs"), true) << info.dump(1);
   const std::string most = type.substr(0, type.find("_M"));  // of a mix: its base
+  bool attends = false;
   for (const auto& tensor : info.at("tensors")) {
+    attends |= tensor.at("name") == "blk.1.attn_q.weight";
     if (tensor.at("name") == "blk.0.ffn_gate_exps.weight") {
       EXPECT_EQ(tensor.at("type"), most);
     }
   }
+  EXPECT_TRUE(attends) << "hybrids in one of the two layers";
 
   const LogProbs logprobs = all_logprobs(path, "1,2,300");
   ASSERT_EQ(logprobs.size(), 3u);

@@ -212,14 +212,26 @@ function exact_cases() {
 }
 
 // What files of hybrids may hold besides: an MTP block, which is left aside, gate and up in one
-// tensor, and all inputs of a recurrent layer in one.
+// tensor, and all inputs of a recurrent layer in one; these two in sizes that fill no tile as well. And
+// several layers that attend, with one or two recurrent ones before each, or one behind the last.
 function hybrid_form_cases() {
+  const merged = { form: "ffn_gate_up_exps" };
+  const fused = { form: "ssm_in" };
   const forms = kHybrids.flatMap((arch) => [
-    ...(kDense.includes(arch) ? [] : [[arch, "merged gate and up", { form: "ffn_gate_up_exps" }]]),
+    ...(kDense.includes(arch)
+      ? []
+      : [
+          [arch, "merged gate and up", merged],
+          [arch, "merged gate and up, awkward sizes", { ...awkward(arch), ...merged }],
+        ]),
     [arch, "an MTP block", { mtp: 1 }],
     [arch, "one attention layer", { layers: 5, "attention-every": 5 }],
+    [arch, "2 of 4 layers attend", { layers: 4, "attention-every": 2 }],
+    [arch, "3 of 7 layers attend", { layers: 7, "attention-every": 2 }],
+    [arch, "2 of 6 layers attend", { layers: 6, "attention-every": 3 }],
   ]);
-  forms.push(["qwen3next", "fused inputs", { form: "ssm_in" }]);
+  forms.push(["qwen3next", "fused inputs", fused]);
+  forms.push(["qwen3next", "fused inputs, awkward sizes", { ...awkward("qwen3next"), ...fused }]);
   return forms.map(([arch, what, extra]) =>
     comparison(`exact/${arch}/${what}`, model(arch, "F32", 0.06, extra), kExact, { kv: "f32" }),
   );
