@@ -193,6 +193,26 @@ class DeltaNetTest : public OpsTest {
     return {at, at + static_cast<std::ptrdiff_t>(n)};
   }
 
+  // Of a text from position kFirst on, whose steps have so many rows: state i is the one behind i
+  // rows, of those that steps end with.
+  static constexpr int kFirst = 13;  // so that the places of updates are used from the middle on
+  void take_steps(const Layer& layer, int32_t sequence, int n_rows, int width, uint64_t seed) {
+    std::vector<int32_t> from(kSequences, -1), to(kSequences, 0), before(kSequences, kFirst);
+    for (int done = 0; done < n_rows;) {
+      const int n = std::min(width, n_rows - done);
+      done += n;
+      to[count(sequence)] = done;
+      run_rows(*gpu, *gpu_ops, layer, std::vector<int32_t>(count(n), sequence), 0, from, to, seed,
+               before);
+      before[count(sequence)] = kFirst + done;
+      from = to;
+    }
+  }
+  std::vector<float> state_of(const Layer& layer, int i) {
+    const int64_t n = layer.net.state_values();
+    return gpu->get(layer.states + i * n, count(n));
+  }
+
   // Not-a-numbers too.
   static void expect_same(const std::vector<float>& a, const std::vector<float>& b,
                           const std::string& what) {
@@ -335,6 +355,37 @@ TEST_F(DeltaNetTest, WideStepsGoOnFromEachOther) {
   expect_same(one.out, part(narrow.out, 0, n_one), "the first 70 rows");
   expect_same(part(two.out, 0, n_two), part(narrow.out, n_one, n_two), "51 more rows");
   expect_same(part(two.states, 20 * net.state_values(), net.state_values()), narrow.state, "state");
+}
+
+// By the updates that steps of two to sixteen rows left, to the middle of a step too: the states
+// behind single rows.
+TEST_F(DeltaNetTest, ReplayedUpdatesLeadToTheStatesOfSteps) {
+  constexpr int32_t kSequence = 5;
+  constexpr int kSpare = kStates - 1;
+  for (const NetShape& shape : kShapes) {
+    const Layer singly = layer_on(*gpu, shape);
+    take_steps(singly, kSequence, kPlaces, 1, 60);
+    std::vector<std::vector<float>> want(1);  // behind so many rows
+    for (int i = 1; i <= kPlaces; ++i) want.push_back(state_of(singly, i));
+    for (int width = 2; width <= kMostLogged; ++width) {
+      const Layer layer = layer_on(*gpu, shape);
+      const DeltaNetView& net = layer.net;
+      take_steps(layer, kSequence, kPlaces, width, 60);
+      for (int begin = 0; begin < kPlaces; begin += width) {
+        const int from = begin == 0 ? -1 : begin;
+        for (const int end : {begin + 1, std::min(begin + width, kPlaces), kPlaces}) {
+          gpu_ops->delta_replay(net,
+                                {layer.states, net.state_values(), nullptr, nullptr, kSequences,
+                                 layer.updates, net.update_values(), kPlaces, kMostLogged},
+                                {kSequence, kFirst + begin, kFirst + end, from, kSpare});
+          stream->finish();
+          expect_same(state_of(layer, kSpare), want[count(end)],
+                      cat("heads of ", shape.head_dim, ", steps of ", width, " rows, rows ", begin,
+                          " to ", end));
+        }
+      }
+    }
+  }
 }
 
 // A block to a head and four of them, of a single row too: the same bits, also in int8 and in what
