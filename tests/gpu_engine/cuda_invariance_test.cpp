@@ -4,6 +4,7 @@
 #include "gpu/device.h"
 #include "unit/engine/held_worker.h"
 #include "unit/engine/placed_model.h"
+#include "unit/engine/speculation.h"
 
 namespace sluice::engine::test {
 namespace {
@@ -125,25 +126,31 @@ TEST_F(CudaInvarianceTest, HoldsForEveryWidthOfAStep) {
   }
 }
 
+// So many rows a step.
+Logits take_steps(StepDriver& driver, std::span<const TokenId> tokens, size_t width,
+                  policy::Phase phase, SequenceId sequence = {}) {
+  Logits all;
+  for (size_t begin = 0; begin < tokens.size(); begin += width) {
+    std::vector<StepRow> rows;
+    for (const TokenId t : tokens.subspan(begin, std::min(width, tokens.size() - begin))) {
+      rows.push_back({t, sequence, true});
+    }
+    driver.step(rows, phase, {[&](int64_t, std::span<const float> logits) {
+                  all.insert(all.end(), logits.begin(), logits.end());
+                }});
+  }
+  return all;
+}
+
+Logits take(StepDriver& driver, std::span<const TokenId> tokens, policy::Phase phase,
+            SequenceId sequence = {}) {
+  return take_steps(driver, tokens, phase == policy::Phase::prefill ? 64 : 1, phase, sequence);
+}
+
 // A text that goes back, and a fork, have the bits of texts that were never elsewhere.
 TEST_F(CudaInvarianceTest, GoingBackAndForkingLeaveNoTraceInRecurrentStates) {
   const std::vector<TokenId> prompt = random_tokens(40, 1), answer = random_tokens(19, 2),
                              other = random_tokens(9, 3);
-  const auto take = [](StepDriver& driver, std::span<const TokenId> tokens, policy::Phase phase,
-                       SequenceId sequence = {}) {
-    Logits all;
-    const size_t width = phase == policy::Phase::prefill ? 64 : 1;
-    for (size_t begin = 0; begin < tokens.size(); begin += width) {
-      std::vector<StepRow> rows;
-      for (const TokenId t : tokens.subspan(begin, std::min(width, tokens.size() - begin))) {
-        rows.push_back({t, sequence, true});
-      }
-      driver.step(rows, phase, {[&](int64_t, std::span<const float> logits) {
-                    all.insert(all.end(), logits.begin(), logits.end());
-                  }});
-    }
-    return all;
-  };
   for (const char* architecture : model::test::kHybrids) {
     const OpenModel model = many_experts_for_gpu(architecture, "Q4_K_M");
     const Place place{.share = 0.3, .n_ctx = 128, .n_sequences = 2};
@@ -163,6 +170,25 @@ TEST_F(CudaInvarianceTest, GoingBackAndForkingLeaveNoTraceInRecurrentStates) {
       expect_same_bits(expected, take(gone.runtime, other, policy::Phase::decode, SequenceId(1)),
                        "forked");
     }
+  }
+}
+
+// What stays had its first tokens, then steps that were padded to 16 rows, as the fresh text has.
+TEST_F(CudaInvarianceTest, GoingBackAgainAndAgainEqualsTheTextThatStays) {
+  const std::vector<TokenId> tokens = random_tokens(150, 20);
+  for (const char* architecture : model::test::kHybrids) {
+    const OpenModel model = many_experts_for_gpu(architecture, "Q4_K_M");
+    const Place place{.share = 0.3, .n_ctx = 256};
+    PlacedOn fresh(model, *device, place), gone(model, *device, place);
+    take(gone.runtime, std::span(tokens).first(3), policy::Phase::prefill);
+    const size_t n = speculate(gone.runtime, tokens, 3);
+    ASSERT_GT((n - 3) % 16, 8u) << "the fresh text's last step has 16 rows too";
+    take(fresh.runtime, std::span(tokens).first(3), policy::Phase::prefill);
+    take_steps(fresh.runtime, std::span(tokens).subspan(3, n - 3), 16, policy::Phase::decode);
+    expect_same_bits(take(fresh.runtime, std::span(tokens).subspan(n), policy::Phase::decode),
+                     take(gone.runtime, std::span(tokens).subspan(n), policy::Phase::decode),
+                     architecture);
+    EXPECT_EQ(gone.runtime.went_back().n_computed, 0);
   }
 }
 

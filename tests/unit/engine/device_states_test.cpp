@@ -5,6 +5,7 @@
 
 #include "sluice/sluice.h"
 #include "unit/engine/placed_model.h"
+#include "unit/engine/speculation.h"
 
 namespace sluice::engine::test {
 namespace {
@@ -77,6 +78,18 @@ TEST_P(DeviceStates, GoingBackEqualsNeverHavingBeenThere) {
   }
   EXPECT_EQ(placed.runtime.went_back().n_computed, 0);
   EXPECT_EQ(placed.runtime.n_forwards(), 16 + 1);  // the prompts, and one recording
+}
+
+TEST_P(DeviceStates, GoingBackAgainAndAgainEqualsTheTextThatStays) {
+  const std::vector<TokenId> text = random_tokens(150, 20);
+  Placed placed(model, place());
+  take_prompt(placed.runtime, std::span(text).first(3));
+  const size_t n = speculate(placed.runtime, text, 3);
+  Runner fresh(*model, on_cpu());
+  take_prompt(fresh.stepper(), std::span(text).first(n));
+  expect_same_bits(take_answer(fresh.stepper(), std::span(text).subspan(n)),
+                   take_answer(placed.runtime, std::span(text).subspan(n)), "what stays");
+  EXPECT_EQ(placed.runtime.went_back().n_computed, 0);
 }
 
 TEST_P(DeviceStates, APointCanBeComeBackToMoreThanOnce) {

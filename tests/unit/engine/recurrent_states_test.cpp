@@ -7,6 +7,7 @@
 
 #include "sluice/sluice.h"
 #include "unit/engine/run_model.h"
+#include "unit/engine/speculation.h"
 
 namespace sluice::engine::test {
 namespace {
@@ -59,21 +60,11 @@ TEST_P(HybridTest, GoingBackBySomePositionsEqualsNeverHavingBeenThere) {
   }
 }
 
-// As speculation does: some rows a step, of which some are taken back, again and again.
 TEST_P(HybridTest, GoingBackAgainAndAgainEqualsTheTextThatStays) {
-  const std::vector<TokenId> text = random_tokens(150, 20), wrong = random_tokens(16, 21);
+  const std::vector<TokenId> text = random_tokens(150, 20);
   Runner runner(*model, options()), fresh(*model, options());
   runner.append(std::span(text).first(3), 64);
-  size_t n = 3;
-  for (size_t i = 0; n + 16 < 140; ++i) {
-    const size_t n_right = i % 5, n_wrong = 16 - n_right - i % 3;
-    std::vector<StepRow> rows;
-    for (const TokenId token : std::span(text).subspan(n, n_right)) rows.push_back({token});
-    for (const TokenId token : std::span(wrong).first(n_wrong)) rows.push_back({token});
-    runner.stepper().step(rows, Phase::decode, {});
-    n += n_right;
-    runner.stepper().truncate({}, static_cast<int>(n));
-  }
+  const size_t n = speculate(runner.stepper(), text, 3);
   fresh.append(std::span(text).first(n), 16);
   expect_same_bits(decode(fresh, std::span(text).subspan(n)),
                    decode(runner, std::span(text).subspan(n)), "what stays");
