@@ -161,6 +161,42 @@ TEST_F(CudaSessionTest, TwoThousandTokensOfAHybridDoNotDriftApart) {
   }
 }
 
+// A text that is read back, into a session of its own or another, goes on with the same bits.
+TEST_F(CudaSessionTest, ASavedHybridGoesOnAsItDidBefore) {
+  const std::vector<TokenId> text = random_tokens(150, 1), more = random_tokens(20, 2);
+  const TempDir dir;
+  SessionOptions options = on_gpu({.n_ctx = 200, .prefill_chunk = 64});
+  options.device.moe = ExpertPlace::gpu;
+  const auto go_on = [&](Session& session) {
+    Logits all;
+    const auto keep = [&](int, std::span<const float> l) {
+      all.insert(all.end(), l.begin(), l.end());
+    };
+    session.append(more, keep);
+    for (const TokenId token : more) session.append({&token, 1}, keep);
+    return all;
+  };
+  for (const char* const architecture : model::test::kHybrids) {
+    const OpenModel file(architecture, "Q4_K_M");
+    const Model model = Model::load(file.path(), {.n_threads = 2});
+    Session session(model, options), other(model, options);
+    ASSERT_GT(session.placement().n_gpu_layers, 0);
+    for (const size_t n : {3, 64, 131}) {
+      const std::string what = cat(architecture, ", ", n, " tokens");
+      session.truncate(0);
+      session.append(std::span(text).first(n));
+      for (const TokenId token : std::span(more).first(5)) session.append({&token, 1});
+      session.save(dir / "t");
+      const Logits expected = go_on(session);
+      const std::vector<TokenId> read = session.load(dir / "t");
+      EXPECT_EQ(read.size(), n + 5) << what;
+      expect_same_bits(expected, go_on(session), what);
+      EXPECT_EQ(other.load(dir / "t"), read) << what;
+      expect_same_bits(expected, go_on(other), what + ", in another session");
+    }
+  }
+}
+
 // Golden vectors of transformers (tests/model/golden_test.cpp), with the GPU's own routing.
 TEST_F(CudaSessionTest, LogitsAreThoseOfTransformers) {
   for (const std::string architecture :
