@@ -195,18 +195,20 @@ TEST_F(CudaInvarianceTest, GoingBackAgainAndAgainEqualsTheTextThatStays) {
 // Takes experts out of the table and puts them back at random, between every two steps.
 TEST_F(CudaInvarianceTest, HoldsFor512TokensWhileResidencyIsShuffled) {
   const std::vector<TokenId> tokens = text(512);
-  for (const char* mix : {"F32", "Q8_0", "Q4_K_M"}) {
-    const OpenModel model = many_experts_for_gpu("qwen3moe", mix);
-    Place place{.share = 1.0, .n_ctx = 512, .max_rows = 16};
-    const Logits expected = resident_logits(model, *device, place, tokens, 9);
-    PlacedOn placed(model, *device, place);
-    uint64_t round = 0;
-    const auto shuffle = [&] {
-      placed.runtime.set_link_share(static_cast<float>(round % 3) / 2);
-      shuffle_residency(placed.runtime, *model, round);
-    };
-    expect_same_bits(expected, placed.run(tokens, 9, shuffle), mix);
-    EXPECT_GT(placed.runtime.n_computed_by_host(), 50);
+  for (const char* architecture : {"qwen3moe", "qwen35moe", "qwen3next"}) {
+    for (const char* mix : {"F32", "Q8_0", "Q4_K_M"}) {
+      const OpenModel model = many_experts_for_gpu(architecture, mix);
+      Place place{.share = 1.0, .n_ctx = 512, .max_rows = 16};
+      const Logits expected = resident_logits(model, *device, place, tokens, 9);
+      PlacedOn placed(model, *device, place);
+      uint64_t round = 0;
+      const auto shuffle = [&] {
+        placed.runtime.set_link_share(static_cast<float>(round % 3) / 2);
+        shuffle_residency(placed.runtime, *model, round);
+      };
+      expect_same_bits(expected, placed.run(tokens, 9, shuffle), cat(architecture, " ", mix));
+      EXPECT_GT(placed.runtime.n_computed_by_host(), 50);
+    }
   }
 }
 

@@ -165,7 +165,7 @@ TEST(PlacementInvariance, HoldsForEveryWidthOfAStep) {
 
 // Not once a token: what varies is data.
 TEST(PlacementInvariance, HoldsThrough512ReplaysOfOneRecording) {
-  for (const char* architecture : {"qwen3moe", "qwen35moe"}) {
+  for (const char* architecture : {"qwen3moe", "qwen35moe", "qwen3next"}) {
     const OpenModel model = many_experts(architecture, "Q4_K_M");
     const std::vector<TokenId> tokens = text(512);
     const Logits expected =
