@@ -266,6 +266,74 @@ TEST(FileVariants, ExpertsOfDifferentTypesGetTheirFormOfTheInput) {
   }
 }
 
+// Wide enough for all types. Matrices are in the type that `type_of` gives, vectors and the like as
+// they are.
+template <typename TypeOf>
+Draft hybrid_draft(const char* architecture, TypeOf&& type_of) {
+  model_file::SynthOptions options = model::test::tiny_options(architecture, "Q4_K");
+  options.mix = model_file::QuantMix::parse("F32");
+  Draft draft = Draft::read(OpenModel(options).path());
+  for (auto& t : draft.tensors) {
+    const bool stays = t.shape.size() < 2 || t.name.find("ffn_gate_inp") != std::string::npos ||
+                       t.name.find("ssm_conv1d") != std::string::npos;
+    if (!stays) t.set(type_of(t.name), t.floats());
+  }
+  return draft;
+}
+
+// In steps of any width, copied and mapped, on the CPU and on a device.
+Logits logits_anywhere(const Draft& draft, const std::string& what) {
+  const std::vector<TokenId> tokens = random_tokens(40, 1);
+  const OpenModel copied(draft), mapped(draft, Weights::mapped);
+  Logits expected = run_alone(*copied, tokens);
+  for (const OpenModel* model : {&copied, &mapped}) {
+    expect_same_bits(expected, run_alone(**model, tokens, 1), what + " one by one");
+    for (const double share : {0.0, 0.3, 1.0}) {
+      Placed placed(*model, {.share = share, .weaves = share == 1.0});
+      expect_same_bits(expected, placed.run(tokens, 20), cat(what, ", ", share, " on a device"));
+    }
+  }
+  for (const float logit : expected) EXPECT_TRUE(std::isfinite(logit)) << what;
+  return expected;
+}
+
+// As files of hybrids have them: beta and alpha stay F32 while all else is quantised.
+TEST(FileVariants, BetaAndAlphaOfRecurrentLayersMayBeF32) {
+  for (const char* architecture : model::test::kHybrids) {
+    const Draft plain = hybrid_draft(architecture, [](const std::string&) { return Type::q4_k; });
+    const Draft draft = hybrid_draft(architecture, [](const std::string& name) {
+      const bool is_gate = name.find("ssm_alpha") != std::string::npos ||
+                           name.find("ssm_beta") != std::string::npos ||
+                           name.find("ssm_ba") != std::string::npos;
+      return is_gate ? Type::f32 : Type::q4_k;
+    });
+    EXPECT_FALSE(logits_anywhere(draft, architecture) ==
+                 logits_anywhere(plain, cat(architecture, ", all in Q4_K")))
+        << architecture << ": shows nothing";
+  }
+}
+
+TEST(FileVariants, ExpertsOfHybridsMayHaveThreeTypes) {
+  struct Types {
+    Type gate, up, down;
+  };
+  for (const char* architecture : model::test::kHybrids) {
+    std::vector<Logits> all;
+    for (const Types& types : {Types{Type::q4_k, Type::q5_k, Type::q6_k},
+                               {Type::q8_0, Type::f32, Type::q4_k},
+                               {Type::f16, Type::q4_0, Type::q8_0}}) {
+      const Draft draft = hybrid_draft(architecture, [&](const std::string& name) {
+        return name.find("ffn_gate_") != std::string::npos   ? types.gate
+               : name.find("ffn_up_") != std::string::npos   ? types.up
+               : name.find("ffn_down_") != std::string::npos ? types.down
+                                                             : Type::q8_0;
+      });
+      all.push_back(logits_anywhere(draft, cat(architecture, ", gate ", type_name(types.gate))));
+    }
+    EXPECT_FALSE(all[0] == all[1] || all[1] == all[2]) << architecture << ": shows nothing";
+  }
+}
+
 TEST(FileVariants, RopeFactorsOfOneChangeNothing) {
   Draft draft = tiny_draft("llama", "F32");
   const Logits expected = logits_of(draft);
