@@ -224,6 +224,7 @@ void Batch::build_rows(const std::vector<policy::RowShare>& shares) {
       rows_.push_back({.token = token, .sequence = live.slot, .is_decode = is_decode});
       owners_.push_back(&live);
     }
+    rows_.back().ends_message = n_rows == live.n_to_point();
     if (n_rows < live.n_pending() || !live.wants_token()) continue;
     rows_.back().wants_logits = live.wants_logits();
     rows_.back().n_best = live.wants_logits() ? 0 : 1;

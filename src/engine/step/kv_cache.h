@@ -33,7 +33,8 @@ struct KvWrite {
   SequenceId sequence;
   int begin = 0;
   int end = 0;
-  bool is_decode = false;  // as StepRow
+  bool is_decode = false;     // as StepRow
+  bool ends_message = false;  // as its last row
 };
 
 // Copies n_bytes within the cache's memory, in the order of the calls and before any later step's

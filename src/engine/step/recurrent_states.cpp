@@ -78,8 +78,12 @@ void RecurrentStates::begin_step(std::span<const KvWrite> writes) {
 }
 
 void RecurrentStates::end_step(bool is_prompt) {
+  using policy::StepEnd;
   for (const KvWrite& write : writes_) {
-    points_.end_step(write.sequence, write.end, is_prompt && !write.is_decode);
+    const StepEnd what = !is_prompt || write.is_decode ? StepEnd::nothing
+                         : write.ends_message          ? StepEnd::message_end
+                                                       : StepEnd::chunk_end;
+    points_.end_step(write.sequence, write.end, what);
   }
   writes_.clear();
 }

@@ -68,8 +68,10 @@ void StepRows::append(std::span<const StepRow> rows, std::span<KvCache* const> c
     writes_.push_back({SequenceId(static_cast<int32_t>(s)), before_[s], length});
   }
   for (const StepRow& row : rows) {
-    if (row.is_decode)
-      std::ranges::find(writes_, row.sequence, &KvWrite::sequence)->is_decode = true;
+    if (!row.is_decode && !row.ends_message) continue;
+    KvWrite& write = *std::ranges::find(writes_, row.sequence, &KvWrite::sequence);
+    write.is_decode |= row.is_decode;
+    write.ends_message |= row.ends_message;
   }
   for (KvCache* cache : caches) cache->reserve(writes_);
 }

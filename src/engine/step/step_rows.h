@@ -21,6 +21,7 @@ struct StepRow {
   // Of a text that goes on token by token while the step takes in another's prompt: behind it no
   // point to go back to is kept.
   bool is_decode = false;
+  bool ends_message = false;  // of a prompt: texts often come back to behind it
 };
 
 struct StepSize {

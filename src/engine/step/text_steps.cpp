@@ -31,6 +31,7 @@ bool TextSteps::prefill(std::span<const TokenId> tokens, const OnLogits& on_logi
       rows_.push_back({token, kSequence, on_logits && pos >= options.logits_from});
     }
     if (n == tokens.size()) rows_.back().wants_logits = true;
+    rows_.back().ends_message = n == n_to_point(options);
 
     StepListener listener;
     listener.on_logits = [&](int64_t row, std::span<const float> logits) {
@@ -51,9 +52,14 @@ bool TextSteps::prefill(std::span<const TokenId> tokens, const OnLogits& on_logi
 size_t TextSteps::n_in_step(size_t n_tokens, const PromptOptions& options) const {
   const size_t most = std::min(n_tokens, static_cast<size_t>(driver_->max_rows()));
   if (!driver_->keeps_points()) return most;
+  const size_t n = n_to_point(options);
+  return n > 0 ? std::min(most, n) : most;
+}
+
+// Tokens to the next point of keep_at; 0: there is none.
+size_t TextSteps::n_to_point(const PromptOptions& options) const {
   const auto next = std::ranges::upper_bound(options.keep_at, this->n_tokens());
-  if (next == options.keep_at.end()) return most;
-  return std::min(most, static_cast<size_t>(*next - this->n_tokens()));
+  return next == options.keep_at.end() ? 0 : static_cast<size_t>(*next - this->n_tokens());
 }
 
 void TextSteps::decode(TokenId token, Known known) {

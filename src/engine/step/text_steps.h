@@ -55,6 +55,7 @@ class TextSteps {
 
   // Of so many tokens of a prompt, how many the next step takes.
   size_t n_in_step(size_t n_tokens, const PromptOptions& options) const;
+  size_t n_to_point(const PromptOptions& options) const;
   void step(std::span<const TokenId> tokens, policy::Phase phase, const StepListener& listener);
   void take_step(std::span<const TokenId> tokens, policy::Phase phase,
                  const StepListener& listener);

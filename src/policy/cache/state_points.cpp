@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/cache/state_points.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/check.h"
@@ -9,8 +10,10 @@
 namespace sluice::policy {
 namespace {
 
-// A text mostly goes back to one of its newest points: behind the last question, the answer before.
-constexpr size_t kNewestPoints = 3;
+// A text mostly goes back to the end of one of its newest messages: behind the last question, the
+// answer before. Another prompt may also part from it within a message.
+constexpr int kNewestMessages = 3, kNewestChunks = 2;
+constexpr int kAny = std::numeric_limits<int>::max();
 
 }  // namespace
 
@@ -21,16 +24,21 @@ StatePoints::StatePoints(int n_sequences)
   for (Text& text : texts_) text.bases = {{}};
 }
 
-// Two states and two bases for each sequence are fewer than there are places, so that there is
-// always a kept point to give up. One that others hold too gives no place back.
 int32_t StatePoints::take() {
-  constexpr int kAny = std::numeric_limits<int>::max();
-  while (free_.empty()) {
-    CHECK(give_up_a_point(kNewestPoints, 1) || give_up_a_point(0, 1) || give_up_a_point(0, kAny));
-  }
+  while (free_.empty()) give_up_something();
   const int32_t state = free_.back();
   free_.pop_back();
   return state;
+}
+
+// What is missed least: old points; how a text that does not run goes back by a few tokens; ends of
+// chunks; ends of messages but the last. At worst every text still has its newest state, the one of
+// its step and a point, and those are fewer than there are places. A state that others hold too
+// gives no place back.
+void StatePoints::give_up_something() {
+  CHECK(give_up_a_point({kNewestMessages, kNewestChunks}) || give_up_a_way_back(/*of_any=*/false) ||
+        give_up_a_point({kNewestMessages, 0}) || give_up_a_point({1, 0}) ||
+        give_up_a_point({1, 0, kAny}) || give_up_a_way_back(/*of_any=*/true));
 }
 
 StatePoints::Point StatePoints::hold(Point point) {
@@ -53,15 +61,18 @@ void StatePoints::cut(Points& points, int n_tokens) {
 }
 
 // The one whose neighbours are nearest to each other: to compute from the one before costs least.
-// Not one of a text's newest; false where there are no others that so few hold.
-bool StatePoints::give_up_a_point(size_t n_newest, int n_holders) {
+// Not a text's only point; false where there are none but those that are spared.
+bool StatePoints::give_up_a_point(const Spared& spared) {
   Points* whose = nullptr;
   size_t which = 0;
   int least = 0;
   for (Text& text : texts_) {
     Points& kept = text.kept;
-    for (size_t i = 0; i + n_newest < kept.size(); ++i) {
-      if (n_holders_[static_cast<size_t>(kept[i].state)] > n_holders) continue;
+    int n_messages = 0, n_chunks = 0;  // from the point on
+    for (size_t i = kept.size(); kept.size() > 1 && i-- > 0;) {
+      const bool is_new =
+          kept[i].ends_message ? ++n_messages <= spared.n_messages : ++n_chunks <= spared.n_chunks;
+      if (is_new || n_holders_[static_cast<size_t>(kept[i].state)] > spared.n_holders) continue;
       const int next = i + 1 < kept.size() ? kept[i + 1].position : text.newest.position;
       const int gap = next - (i > 0 ? kept[i - 1].position : 0);
       if (whose && gap >= least) continue;
@@ -76,22 +87,42 @@ bool StatePoints::give_up_a_point(size_t n_newest, int n_holders) {
   return true;
 }
 
+// All states of a text but the newest and its points: of the one whose last step is longest ago.
+// One that took none of the newest steps, as many as there are texts, does not run.
+bool StatePoints::give_up_a_way_back(bool of_any) {
+  Text* whose = nullptr;
+  for (Text& text : texts_) {
+    const auto is_more = [&](const Point& p) {
+      return p.state >= 0 && p.state != text.newest.state;
+    };
+    if (!is_more(text.before) && std::ranges::none_of(text.bases, is_more)) continue;
+    if (!of_any && n_steps_ - text.last_step < std::ssize(texts_)) continue;
+    if (!whose || text.last_step < whose->last_step) whose = &text;
+  }
+  if (!whose) return false;
+  let_go(whose->before);
+  cut(whose->bases, -1);
+  whose->bases.push_back(hold(whose->newest));
+  return true;
+}
+
 StatePoints::Places StatePoints::begin_step(SequenceId sequence) {
   Text& t = text(sequence);
   CHECK(t.written < 0);
+  t.last_step = ++n_steps_;
   let_go(t.before);
   t.written = take();
   return {t.newest.state, t.written};
 }
 
-void StatePoints::end_step(SequenceId sequence, int end, bool is_kept) {
+void StatePoints::end_step(SequenceId sequence, int end, StepEnd what) {
   Text& t = text(sequence);
   CHECK(t.written >= 0 && end > t.newest.position);
   const int n_rows = end - t.newest.position;
   t.before = t.newest;
   t.newest = hold({end, t.written});
   t.written = -1;
-  if (is_kept) t.kept.push_back(hold(t.newest));
+  if (what != StepEnd::nothing) keep(t, what == StepEnd::message_end);
   add_base(t, n_rows);
 }
 
@@ -107,6 +138,11 @@ void StatePoints::add_base(Text& t, int n_rows) {
     t.bases.erase(t.bases.begin());
   }
   t.bases.push_back(hold(t.newest));
+}
+
+void StatePoints::keep(Text& t, bool ends_message) {
+  t.kept.push_back(hold(t.newest));
+  t.kept.back().ends_message = ends_message;
 }
 
 void StatePoints::drop_step(SequenceId sequence) {
@@ -152,8 +188,9 @@ StatePoints::Way StatePoints::go_back(SequenceId sequence, int n_tokens) {
 StatePoints::Way StatePoints::arrive(Text& t, Point start, int n_tokens) {
   t.newest = start;
   if (start.position == n_tokens) return {.reached = n_tokens};
+  const int32_t made = take();
   t.before = start;  // so that it stays until the new one is made
-  t.newest = hold({n_tokens, take()});
+  t.newest = hold({n_tokens, made});
   return {n_tokens, n_tokens - start.position, {start.state, t.newest.state}};
 }
 
@@ -161,7 +198,7 @@ int32_t StatePoints::replace(SequenceId sequence, int n_tokens) {
   go_back(sequence, 0);
   Text& t = text(sequence);
   t.newest = hold({n_tokens, take()});
-  t.kept.push_back(hold(t.newest));
+  keep(t, /*ends_message=*/true);
   cut(t.bases, -1);
   t.bases.push_back(hold(t.newest));
   return t.newest.state;

@@ -51,7 +51,7 @@ class Forked {
     std::map<int32_t, int> n_holders, n_writers;
     for (const int32_t id : table()) ++n_holders[id];
     int n = 0;
-    for (const auto& [sequence, begin, end, is_decode] : writes) {
+    for (const auto& [sequence, begin, end, is_decode, ends_message] : writes) {
       for (int64_t i = begin / kPageTokens; i * kPageTokens < end; ++i) {
         const int32_t id = page(static_cast<size_t>(sequence.value), i);
         id < 0 ? ++n : ++n_writers[id];
