@@ -62,7 +62,7 @@ void Batch::end(LiveRequest& request, StopReason reason) {
   const bool is_kept = reason != StopReason::failed;
   reason = save(request, reason);
   if (request.slot.value >= 0) {
-    is_kept ? slots_.keep(request.slot) : slots_.forget(request.slot);
+    is_kept ? slots_.keep(request.slot, request.n_asked()) : slots_.forget(request.slot);
   }
   ++(reason == StopReason::cancelled  ? stats_.n_cancelled
      : reason == StopReason::deadline ? stats_.n_expired
@@ -128,10 +128,10 @@ bool Batch::has_room(const LiveRequest& request) {
   for (;;) {
     const KvPages pages = driver_.kv_pages();
     const bool is_restored = !request.restore_from().empty();  // shares no pages
-    const int n_held = is_restored ? 0 : slots_.find(request.text()).n_tokens;
-    const int n_needed = n_pages_of(request) - n_held / pages.page_tokens;
+    const TextSlots::Found held = is_restored ? TextSlots::Found{} : slots_.find(request.text());
+    const int n_needed = n_pages_of(request) - held.n_tokens / pages.page_tokens;
     if (pages.n_free - n_promised() >= n_needed) return true;
-    if (!slots_.give_up_page()) return running_.empty();
+    if (!slots_.give_up_page(held.slot)) return running_.empty();
   }
 }
 
@@ -145,12 +145,12 @@ void Batch::admit() {
       continue;
     }
     if (!has_room(request)) return;
-    const auto [slot, n_held] = slots_.take(request.text());
-    request.slot = slot;
-    request.n_done = n_held;
+    const TextSlots::Found held = slots_.take(request.text());
+    request.slot = held.slot;
+    request.n_done = held.n_tokens;
     if (request.last_step == 0) {
-      request.n_reused = n_held;
-      stats_.n_reused_tokens += n_held;
+      request.n_reused = held.n_tokens;
+      stats_.n_reused_tokens += held.n_tokens;
     }
     request.start(now);
     running_.insert(std::ranges::upper_bound(running_, first, is_older), first);
@@ -195,7 +195,7 @@ std::vector<policy::BatchText> Batch::texts() const {
 
 void Batch::pause_youngest() {
   const Live youngest = running_.back();
-  slots_.keep(youngest->slot);
+  slots_.keep(youngest->slot, youngest->n_asked());
   youngest->slot = SequenceId(-1);
   youngest->n_done = 0;
   running_.pop_back();

@@ -29,6 +29,10 @@ int LiveRequest::n_to_point() const {
   return next == request_.keep_at.end() ? 0 : *next - n_done;
 }
 
+int LiveRequest::n_asked() const {
+  return request_.keep_at.empty() ? n_prompt_ : request_.keep_at.back();
+}
+
 std::optional<StopReason> LiveRequest::interrupted(Clock::time_point now) const {
   if (is_cancelled_) return StopReason::cancelled;
   if (now >= request_.deadline) return StopReason::deadline;

@@ -25,6 +25,7 @@ class LiveRequest {
   // Its next step takes in tokens of a prompt, or those that a pause made it forget.
   bool is_prompt() const { return n_new() == 0 || n_pending() > 1; }
   int n_to_point() const;  // tokens to the next point of keep_at; 0: there is none
+  int n_asked() const;     // of the prompt, up to the end of its last message
   bool wants_token() const { return request_.n_tokens != 0; }
   const std::string& save_to() const { return request_.save_to; }
   const std::string& restore_from() const { return request_.restore_from; }

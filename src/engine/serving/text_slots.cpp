@@ -22,19 +22,18 @@ int common_tokens(std::span<const TokenId> a, std::span<const TokenId> b) {
 TextSlots::TextSlots(StepDriver& driver, int n_slots)
     : driver_(driver), slots_(static_cast<size_t>(n_slots)) {}
 
-TextSlots::Found TextSlots::find(std::span<const TokenId> tokens, SequenceId skip) {
+TextSlots::Found TextSlots::find(std::span<const TokenId> tokens, SequenceId skip) const {
   CHECK(!tokens.empty());
   const auto usable = tokens.first(tokens.size() - 1);
-  Found best{kNone, 0};
+  Found best;
   for (int32_t i = 0; i < static_cast<int32_t>(slots_.size()); ++i) {
     const Slot& slot = slots_[static_cast<size_t>(i)];
     if (SequenceId(i) == skip) continue;
     const int n_common = common_tokens(slot.text, usable);
     if (n_common < kLeastShared || n_common <= best.n_tokens) continue;
     const int n = driver_.kept_tokens(SequenceId(i), n_common);
-    if (n >= kLeastShared && n > best.n_tokens) best = {SequenceId(i), n};
+    if (n >= kLeastShared && n > best.n_tokens) best = {SequenceId(i), n, n_common};
   }
-  if (best.n_tokens > 0) at(best.slot).last_use = ++n_uses_;
   return best;
 }
 
@@ -64,12 +63,18 @@ void TextSlots::fork(const Found& from, SequenceId to) {
   at(to).text.assign(text.begin(), text.begin() + from.n_tokens);
 }
 
+// A follow-up whose template leaves out thoughts differs from the kept text behind its messages:
+// what is lost then is an answer that is not asked for any more. The same prompt once more leaves
+// out its last token, as find() does.
+bool TextSlots::takes_over(const Found& found) const {
+  if (found.n_tokens == 0 || at(found.slot).is_taken) return false;
+  const Slot& source = at(found.slot);
+  return found.n_common + 1 >= source.n_asked || std::ssize(source.text) <= found.n_tokens + 1;
+}
+
 TextSlots::Found TextSlots::take(std::span<const TokenId> tokens) {
   const Found found = find(tokens);
-  // The same prompt once more leaves out its last token, as find() does.
-  const bool is_whole = found.n_tokens > 0 && !at(found.slot).is_taken &&
-                        std::ssize(at(found.slot).text) <= found.n_tokens + 1;
-  const SequenceId slot = is_whole ? found.slot : free_slot(found.slot);
+  const SequenceId slot = takes_over(found) ? found.slot : free_slot(found.slot);
   if (slot == found.slot || found.n_tokens == 0) {
     cut(slot, found.n_tokens);
   } else {
@@ -77,7 +82,7 @@ TextSlots::Found TextSlots::take(std::span<const TokenId> tokens) {
   }
   at(slot).is_taken = true;
   at(slot).last_use = ++n_uses_;
-  return {slot, found.n_tokens};
+  return {slot, found.n_tokens, found.n_common};
 }
 
 SequenceId TextSlots::take_empty() {
@@ -111,7 +116,8 @@ void TextSlots::append(SequenceId slot, std::span<const TokenId> tokens) {
   at(slot).text.insert(at(slot).text.end(), tokens.begin(), tokens.end());
 }
 
-void TextSlots::keep(SequenceId slot) {
+void TextSlots::keep(SequenceId slot, int n_asked) {
+  at(slot).n_asked = n_asked;
   at(slot).is_taken = false;
   at(slot).last_use = ++n_uses_;
 }
@@ -121,15 +127,17 @@ void TextSlots::forget(SequenceId slot) {
   cut(slot, 0);
 }
 
-bool TextSlots::give_up_page() {
+bool TextSlots::give_up_page(SequenceId but) {
   SequenceId oldest = kNone;
+  const auto rank = [&](SequenceId id) { return id == but ? n_uses_ + 1 : at(id).last_use; };
   for (int32_t i = 0; i < static_cast<int32_t>(slots_.size()); ++i) {
     const Slot& slot = slots_[static_cast<size_t>(i)];
     if (slot.is_taken || slot.text.empty()) continue;
-    if (oldest == kNone || slot.last_use < at(oldest).last_use) oldest = SequenceId(i);
+    if (oldest == kNone || rank(SequenceId(i)) < rank(oldest)) oldest = SequenceId(i);
   }
   if (oldest == kNone) return false;
   const int page = driver_.kv_pages().page_tokens;
+  CHECK(page > 0);
   const int n_left = (static_cast<int>(at(oldest).text.size()) - 1) / page * page;
   cut(oldest, driver_.kept_tokens(oldest, n_left));
   return true;

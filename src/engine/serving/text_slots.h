@@ -1,6 +1,8 @@
 // The sequences of a driver: those that requests work on, and those whose texts are kept for later
-// requests that begin like them. A new text takes over a kept one, or forks it and shares its KV
-// pages. Where pages are short, the kept text that was used least recently loses its end.
+// requests that begin like them. A new text takes over a kept one of which nothing is lost but an
+// answer: a follow-up that one, so that it drives no other text out. Else it forks the kept one and
+// shares its KV pages. Where pages are short, the kept text that was used least recently loses its
+// end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,13 +21,14 @@ class TextSlots {
   // The driver outlives it, and holds nothing yet.
   TextSlots(StepDriver& driver, int n_slots);
 
-  // What is computed of these tokens in any slot but `skip`, which counts as a use of it; at least
-  // the last one is left out, whose logits nobody has.
+  // What is computed of these tokens in any slot but `skip`; at least the last one is left out,
+  // whose logits nobody has.
   struct Found {
-    SequenceId slot;
-    int n_tokens = 0;
+    SequenceId slot{-1};
+    int n_tokens = 0;  // that it can go back to without computing any
+    int n_common = 0;
   };
-  Found find(std::span<const TokenId> tokens, SequenceId skip = SequenceId(-1));
+  Found find(std::span<const TokenId> tokens, SequenceId skip = SequenceId(-1)) const;
 
   // A slot that holds as much of the text as was found. One must be free: not taken.
   Found take(std::span<const TokenId> tokens);
@@ -39,22 +42,27 @@ class TextSlots {
   int catch_up(SequenceId slot, std::span<const TokenId> tokens);
   // A step has computed these tokens.
   void append(SequenceId slot, std::span<const TokenId> tokens);
-  // No longer taken; its text is kept, or forgotten.
-  void keep(SequenceId slot);
+  // No longer taken; its text is kept, or forgotten. Its first n_asked tokens are the request's
+  // messages, what follows is the answer.
+  void keep(SequenceId slot, int n_asked);
   void forget(SequenceId slot);
 
-  // Gives up the last page of a kept text; false where there are none.
-  bool give_up_page();
+  // Gives up the last page of a kept text; false where there are none. Of `but` only where there is
+  // no other.
+  bool give_up_page(SequenceId but = SequenceId(-1));
   int n_kept() const;
 
  private:
   struct Slot {
     std::vector<TokenId> text;  // computed
+    int n_asked = 0;
     bool is_taken = false;
     uint64_t last_use = 0;
   };
   Slot& at(SequenceId slot) { return slots_[static_cast<size_t>(slot.value)]; }
+  const Slot& at(SequenceId slot) const { return slots_[static_cast<size_t>(slot.value)]; }
   SequenceId free_slot(SequenceId but) const;
+  bool takes_over(const Found& found) const;
   void fork(const Found& from, SequenceId to);
   void cut(SequenceId slot, int n_tokens);
 

@@ -127,6 +127,30 @@ TEST_F(BatchTest, KeptTextsLeaveBeforeAnybodyPauses) {
   EXPECT_EQ(batch->stats().n_paused, 0);
 }
 
+// A chat whose template leaves out the thoughts of earlier answers differs from the kept text
+// behind its last question. However often it goes on, the texts of others stay.
+TEST_F(BatchTest, AFollowUpTakesTheSlotOfTheTextThatItFollows) {
+  make(64, {.n_sequences = 3, .n_ctx = 512, .page_tokens = 16},
+       {.n_sequences = 1, .n_kept = 2, .n_ctx = 512});
+  std::vector<TokenId> chats[3];
+  const auto ask = [&](int i, uint64_t seed) {
+    std::vector<TokenId>& chat = chats[i];
+    const auto n_before = static_cast<int>(chat.size());
+    const auto question = random_tokens(20, seed);
+    chat.insert(chat.end(), question.begin(), question.end());
+    int n_reused = -1;
+    add({.prompt = chat,
+         .keep_at = {n_before, static_cast<int>(chat.size())},
+         .n_tokens = 10,
+         .on_end = [&](const RequestEnd& end) { n_reused = end.n_reused; }});
+    while (!batch->is_idle()) batch->step();
+    EXPECT_GE(n_reused, n_before) << "chat " << i << ", question " << seed;
+  };
+  for (int i = 0; i < 3; ++i) ask(i, 60 + static_cast<uint64_t>(i));
+  for (uint64_t k = 0; k < 5; ++k) ask(0, 70 + k);
+  for (int i = 0; i < 3; ++i) ask(i, 80 + static_cast<uint64_t>(i));
+}
+
 // Those that were in it, but not those that wait; and what they had computed is not kept.
 TEST_F(BatchTest, AFailedStepFailsThoseInIt) {
   class Failing final : public StepDriver {
