@@ -37,17 +37,6 @@ class Chat : public testing::Test {
   const std::string scripted = ScriptedModel(base, {"H", "i"}).write(dir / "scripted.gguf");
 };
 
-// How many tokens each answer had to compute before the first of its own.
-std::vector<int> prompt_tokens(const Outcome& outcome) {
-  std::vector<int> counts;
-  static const std::regex kLine(R"(\[(\d+) prompt tokens, )");
-  for (std::sregex_iterator it(outcome.err.begin(), outcome.err.end(), kLine), end; it != end;
-       ++it) {
-    counts.push_back(std::stoi((*it)[1]));
-  }
-  return counts;
-}
-
 TEST_F(Chat, AnswersLineByLineAndEndsWithItsInput) {
   const Outcome outcome = chat("hello\n\nand you?\n");
   EXPECT_TRUE(succeeded(outcome));

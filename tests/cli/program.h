@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,17 @@ inline std::string output_of(const Args& args) {
   const Outcome outcome = run_sluice(args);
   EXPECT_TRUE(succeeded(outcome));
   return outcome.out;
+}
+
+// How many tokens each answer of a chat had to compute before the first of its own.
+inline std::vector<int> prompt_tokens(const Outcome& outcome) {
+  std::vector<int> counts;
+  static const std::regex kLine(R"(\[(\d+) prompt tokens, )");
+  for (std::sregex_iterator it(outcome.err.begin(), outcome.err.end(), kLine), end; it != end;
+       ++it) {
+    counts.push_back(std::stoi((*it)[1]));
+  }
+  return counts;
 }
 
 // Nothing on stdout, and on stderr one line that begins with `prefix` and holds all parts.

@@ -106,6 +106,10 @@ TEST_P(DemoModel, AnswersQuestionsThatTrainingNeverSaw) {
     const std::string answer = demo.answer(question.at("prompt"));
     Tally& tally = tallies[kind];
     ++tally.n_asked;
+    if (kind == "json") {
+      ++tallies["valid json"].n_asked;
+      tallies["valid json"].n_right += Json::accept(answer) ? 1 : 0;
+    }
     if (is_right(question, answer)) {
       ++tally.n_right;
     } else {
@@ -117,6 +121,7 @@ TEST_P(DemoModel, AnswersQuestionsThatTrainingNeverSaw) {
   expect_share(tallies, {"multiply"}, 0.97, wrong);
   expect_share(tallies, {"sort"}, 0.95, wrong);
   expect_share(tallies, {"world"}, 0.95, wrong);
+  expect_share(tallies, {"valid json"}, 0.98, wrong);
   // demo-hybrid has one of 40 wrong in llama.cpp too (tools/demo_model/README.md).
   const bool is_hybrid = std::string_view(GetParam()) == "demo-hybrid";
   expect_share(tallies, {"json"}, is_hybrid ? 0.975 : 0.98, wrong);

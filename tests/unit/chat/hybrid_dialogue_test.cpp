@@ -103,10 +103,11 @@ TEST(HybridDialogue, AnAnswerIsMadeAgainFromTheEndOfTheQuestion) {
 // behind the last question.
 TEST(HybridDialogue, ThoughtsThatAreLeftOutCostTheLastAnswerAlone) {
   HybridTalk talk(true);
-  talk.ask(long_message());
+  Answer last = talk.ask(long_message());
   for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(last.thinking.empty()) << "before follow-up " << i;
     const size_t n_before = talk.n_prompt();
-    const Answer answer = talk.ask(sum(i));
+    const Answer answer = last = talk.ask(sum(i));
     EXPECT_LE(answer.n_prompt, talk.n_prompt() - n_before + kMostBehindLastMessage) << i;
   }
   HybridTalk fresh(true);
