@@ -91,6 +91,10 @@ struct EngineStats {
   int64_t n_prompt_tokens = 0;  // computed
   int64_t n_reused_tokens = 0;  // of prompts, found computed
   int64_t n_new_tokens = 0;
+  // By which texts with recurrent layers got back to a position: by the updates that their tokens
+  // had left, and by computing them again.
+  int64_t n_replayed_tokens = 0;
+  int64_t n_recomputed_tokens = 0;
 
   int64_t n_steps = 0;
   double prompt_seconds = 0.0;  // of steps with a piece of a prompt

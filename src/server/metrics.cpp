@@ -60,6 +60,10 @@ std::string token_lines(const EngineStats& s) {
   text += counter("sluice_prompt_tokens_total", s.n_prompt_tokens, "Tokens of prompts computed.");
   text += counter("sluice_reused_tokens_total", s.n_reused_tokens,
                   "Tokens of prompts that were found computed.");
+  text += counter("sluice_replayed_tokens_total", s.n_replayed_tokens,
+                  "Tokens by whose updates recurrent layers went back.");
+  text += counter("sluice_recomputed_tokens_total", s.n_recomputed_tokens,
+                  "Tokens computed again for recurrent layers to go back.");
   text += counter("sluice_new_tokens_total", s.n_new_tokens, "Tokens of answers.");
   text += counter("sluice_steps_total", s.n_steps, "Steps of the engine.");
   text += counter("sluice_prompt_seconds_total", s.prompt_seconds,

@@ -60,6 +60,7 @@ class FollowUpsTest(unittest.TestCase):
                 self.ask_again(chat, f"What is {chat.i} + 9?")
             n_reused = sum(chat.n_reused for chat in chats)
             self.assertEqual(metric(server, "sluice_reused_tokens_total"), n_reused)
+            self.assertEqual(metric(server, "sluice_recomputed_tokens_total"), 0)
 
     def test_a_new_chat_after_long_ones(self):
         with Server("-m", "demo-hybrid", "-c", "2048") as server:

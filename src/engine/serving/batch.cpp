@@ -305,6 +305,8 @@ void Batch::update_gauges() {
   stats_.n_pages = pages.n_pages;
   stats_.n_free_pages = pages.n_free;
   stats_.n_kept_texts = slots_.n_kept();
+  stats_.n_replayed_tokens = driver_.went_back().n_replayed;
+  stats_.n_recomputed_tokens = driver_.went_back().n_computed;
   stats_.kv_bytes = driver_.kv_bytes();
 }
 

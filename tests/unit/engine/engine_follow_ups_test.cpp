@@ -78,6 +78,7 @@ TEST(EngineOfHybrids, FollowUpsOfEightTexts) {
   EXPECT_EQ(tokens, session.generate(last.prompt, {.n_tokens = 40}).tokens);
   engine.drain();
   EXPECT_EQ(engine.stats().n_reused_tokens, n_reused);
+  EXPECT_EQ(engine.stats().n_recomputed_tokens, 0);
 }
 
 }  // namespace
