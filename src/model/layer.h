@@ -9,6 +9,17 @@
 
 namespace sluice::model {
 
+// What a block that predicts a further token has besides a layer. What many files leave out (null)
+// is the model's own. Not computed yet.
+struct MtpView {
+  backend::NormView embedding_norm,
+      hidden_norm;           // of the token that follows, of the last layer's x
+  backend::WeightView join;  // [2 d_model, d_model], reads both side by side
+  backend::NormView output_norm;
+  backend::WeightView embedding, output;  // [d_model, n_vocab]
+  explicit operator bool() const { return bool{join}; }
+};
+
 struct Layer {
   LayerId id;
   backend::NormView attn_norm;
@@ -19,6 +30,7 @@ struct Layer {
   backend::NormView ffn_norm;
   backend::RouterView router;
   backend::ExpertsView experts;
+  MtpView mtp;  // of Model::mtp() alone
 };
 
 // Everything of a layer but its routed experts, so that copies may take its place.

@@ -153,15 +153,16 @@ void LayerBinder::dense_or_experts(Layer& layer, const char* norm_name) {
   shared_expert(layer, /*gated=*/false);
 }
 
-void LayerBinder::mtp() {
+void LayerBinder::mtp(Layer& layer) {
   const Config& c = config_;
   if (id_.value < c.n_layers) return;
-  matrix("nextn.eh_proj.weight", {2 * int64_t{c.d_model}, c.d_model});
-  norm("nextn.enorm.weight", c.d_model);
-  norm("nextn.hnorm.weight", c.d_model);
-  norm("nextn.shared_head_norm.weight", c.d_model, Presence::usual);
-  matrix("nextn.embed_tokens.weight", {c.d_model, c.n_vocab}, Presence::rare);
-  matrix("nextn.shared_head_head.weight", {c.d_model, c.n_vocab}, Presence::rare);
+  MtpView& mtp = layer.mtp;
+  mtp.join = matrix("nextn.eh_proj.weight", {2 * int64_t{c.d_model}, c.d_model});
+  mtp.embedding_norm = norm("nextn.enorm.weight", c.d_model);
+  mtp.hidden_norm = norm("nextn.hnorm.weight", c.d_model);
+  mtp.output_norm = norm("nextn.shared_head_norm.weight", c.d_model, Presence::usual);
+  mtp.embedding = matrix("nextn.embed_tokens.weight", {c.d_model, c.n_vocab}, Presence::rare);
+  mtp.output = matrix("nextn.shared_head_head.weight", {c.d_model, c.n_vocab}, Presence::rare);
 }
 
 }  // namespace sluice::model

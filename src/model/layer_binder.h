@@ -51,8 +51,8 @@ class LayerBinder {
   // For planning: one of the leading layers with a dense network, or router, experts and a shared
   // expert without a gate.
   void dense_or_experts(Layer& layer, const char* norm);
-  // For planning: what an MTP block has besides a layer; nothing for a layer.
-  void mtp();
+  // What an MTP block has besides a layer; nothing for a layer.
+  void mtp(Layer& layer);
 
   const backend::RopeView& rope() const { return rope_; }
 

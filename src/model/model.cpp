@@ -43,7 +43,9 @@ Model::Model(const gguf::ModelFile& file) {
   ignored_ = source.require_all_used(*architecture_);
   token_embd_ = bound.token_embd;
   layers_ = std::move(bound.layers);
-  layers_.resize(static_cast<size_t>(config_.n_layers));  // MTP blocks are sound, and left aside
+  const auto first_mtp = layers_.begin() + config_.n_layers;
+  mtp_.assign(first_mtp, layers_.end());
+  layers_.erase(first_mtp, layers_.end());
   output_norm_ = bound.output_norm;
   output_ = bound.output;
 }

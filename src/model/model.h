@@ -28,6 +28,8 @@ class Model {
   const Architecture& architecture() const { return *architecture_; }
   const Config& config() const { return config_; }
   std::span<const Layer> layers() const { return layers_; }
+  // Its blocks that predict further tokens: checked, bound to the file, and neither copied nor run.
+  std::span<const Layer> mtp() const { return mtp_; }
   const backend::RopeView& rope() const { return rope_; }  // of all layers
   // What of the file it leaves aside, in words; mostly nothing.
   const std::string& ignored() const { return ignored_; }
@@ -58,7 +60,7 @@ class Model {
   backend::RopeView rope_;
   std::deque<std::vector<float>> widened_;
   backend::WeightView token_embd_;
-  std::vector<Layer> layers_;
+  std::vector<Layer> layers_, mtp_;
   backend::NormView output_norm_;
   backend::WeightView output_;
 };

@@ -62,7 +62,7 @@ Layer bind_layer(LayerBinder& bind) {
   Layer layer = bind.layer();
   bind_mla(bind, layer);
   bind.dense_or_experts(layer, kFfnNorm);
-  bind.mtp();
+  bind.mtp(layer);
   return layer;
 }
 

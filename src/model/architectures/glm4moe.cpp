@@ -22,7 +22,7 @@ Layer bind_layer(LayerBinder& bind) {
   bind.attention(layer, {.qkv_bias = Presence::usual});
   bind.head_norms(layer, backend::HeadNorm::per_head, Presence::rare);
   bind.dense_or_experts(layer, kPostAttentionNorm);
-  bind.mtp();
+  bind.mtp(layer);
   return layer;
 }
 

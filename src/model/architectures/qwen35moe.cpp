@@ -138,7 +138,7 @@ Layer bind_layer(LayerBinder& bind, backend::KeyHeads key_heads) {
     bind.experts(layer, {.norm = kPostAttentionNorm, .renormalize = true});
     bind.shared_expert(layer, /*gated=*/true);
   }
-  bind.mtp();
+  bind.mtp(layer);
   return layer;
 }
 

@@ -154,6 +154,35 @@ TEST(FileVariants, MtpBlocksAreLeftAside) {
   }
 }
 
+// As the file holds them, for whoever will run them.
+TEST(FileVariants, MtpBlocksAreBoundToTheFile) {
+  for (const char* architecture : model::test::kHybrids) {
+    model_file::SynthOptions options = model::test::tiny_options(architecture, "Q8_0");
+    options.config.n_mtp_blocks = 2;
+    const OpenModel model(options);
+    ASSERT_EQ((*model).mtp().size(), 2u);
+    for (const model::Layer& block : (*model).mtp()) {
+      const auto data = [&](const std::string& name) -> const void* {
+        const gguf::Tensor* tensor =
+            model.file().find(cat("blk.", block.id.value, ".", name, ".weight"));
+        return tensor ? tensor->data.data() : nullptr;
+      };
+      SCOPED_TRACE(cat(architecture, ", block ", block.id.value));
+      ASSERT_TRUE(block.mtp);
+      EXPECT_EQ(block.mtp.join.data, data("nextn.eh_proj"));
+      EXPECT_EQ(block.mtp.join.n_cols, 2 * int64_t{(*model).config().d_model});
+      EXPECT_EQ(block.mtp.embedding_norm.weight, data("nextn.enorm"));
+      EXPECT_EQ(block.mtp.hidden_norm.weight, data("nextn.hnorm"));
+      EXPECT_EQ(block.mtp.output_norm.weight, data("nextn.shared_head_norm"));
+      EXPECT_EQ(block.mtp.output.data, data("nextn.shared_head_head"));
+      EXPECT_EQ(block.attn_out.weight.data, data("attn_output"));
+      EXPECT_EQ(block.experts.down.data, data("ffn_down_exps"));
+      EXPECT_EQ(block.router.weight.data, data("ffn_gate_inp"));
+    }
+    for (const model::Layer& layer : (*model).layers()) EXPECT_FALSE(layer.mtp);
+  }
+}
+
 // The model says so, and no memory is planned for it.
 TEST(FileVariants, AVisionPartIsLeftAside) {
   const Draft plain = tiny_draft("qwen35moe", "Q8_0");
