@@ -164,7 +164,9 @@ void KvCache::make_copies(const CopyBytes& copy) {
     const auto& [from, to] = copies_.front();
     for (const backend::KvLayerView& layer : layers_) {
       if (!layer.k) continue;
-      const auto copy_page = [&](std::byte* data, const backend::KvPage& page) {
+      // Named, since clang 14 captures no structured bindings.
+      const auto copy_page = [&, from = from, to = to](std::byte* data,
+                                                       const backend::KvPage& page) {
         copy(data + to * page.page_bytes(), data + from * page.page_bytes(),
              static_cast<uint64_t>(page.page_bytes()));
       };
