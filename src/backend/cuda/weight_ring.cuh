@@ -8,23 +8,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "backend/cuda/ring_size.h"
 #include "backend/cuda/warp.cuh"
 
 namespace sluice::backend::cuda {
-
-constexpr int kLine = 128;
-
-// A slot that holds n bytes wherever they begin.
-constexpr int slot_bytes(int n) { return (n + kLine - 1) / kLine * kLine + kLine; }
-
-// How large the rings of a block are, each warp with one of its own.
-struct RingSize {
-  int n_slots;
-  int slot_size;
-
-  constexpr int slots_bytes(int n_warps) const { return n_warps * n_slots * slot_size; }
-  constexpr int barriers_bytes(int n_warps) const { return n_warps * n_slots * 8; }
-};
 
 class WeightRing {
  public:
