@@ -216,6 +216,11 @@ TEST_F(ExpertsTest, BlocksWithLittleSharedMemoryToTheBit) {
   for (const bool is_turing : {true, false}) {
     small.shared_bytes = is_turing ? 64 << 10 : 99 << 10;
     small.shared_per_sm = is_turing ? 64 << 10 : 100 << 10;
+    // Of a single row, some warps with two experts; rows of less than a unit and of several.
+    for (const Type type : woven_types()) {
+      check({type, type, 1, 8, 9, 2048, 768, 256}, -1, small);
+      check({type, type, 1, 3, 4, 2048, 2304, 0}, 1, small);
+    }
     check({Type::q4_k, Type::q6_k, 16, 8, 20, 2048, 768, 0}, -1, small);
     check({Type::q8_0, Type::q8_0, 8, 4, 9, 2880, 1056, 512}, 2, small);
     check({Type::q6_k, Type::q8_0, 2, 3, 5, 4096, 1280, 0}, -1, small);
@@ -375,6 +380,13 @@ TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
       check_ranking(n_rows, n_rows, n_experts, 256, false, how);
     }
   }
+}
+
+TEST_F(ExpertsTest, RankedAsByTheListWithLittleSharedMemory) {
+  Launch small = how;
+  small.overlaps = false;
+  small.shared_bytes = small.shared_per_sm = 64 << 10;  // sm_75
+  for (const int n_experts : {100, 256}) check_ranking(1, 1, n_experts, 256, true, small);
 }
 
 TEST_F(ExpertsTest, RowsThatAreNotLiveAreRankedInNoGroup) {

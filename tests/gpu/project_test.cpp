@@ -73,7 +73,7 @@ void check_projections(const Type (&types)[3], int n_rows, const Launch& how) {
   p.out = out.data();
   p.out_stride = kStride;
   const DeviceInt8 scratch(n_rows, kCols);
-  if (!project_in_is_one_kernel(n_rows, kCols)) p.a = scratch.rows();
+  if (!project_in_is_one_kernel(p, how)) p.a = scratch.rows();
   project_in(p, how);
 
   std::vector<float> want = untouched;
@@ -157,6 +157,26 @@ TEST_F(ProjectTest, ProjectsMoreStripesThanBlocksHaveToTheBit) {
     expect_same_bits(
         want, out.get(),
         cat(type_name(c.first), " ", c.n_first, ", ", type_name(c.second), " ", c.n_second));
+  }
+}
+
+// A single row of Q8_0, and one of 8,192 columns of Q6_K, is not for project_row.cu on sm_75.
+TEST_F(ProjectTest, BlocksWithLittleSharedMemoryToTheBit) {
+  Launch small = how;
+  small.overlaps = false;
+  for (const bool is_turing : {true, false}) {
+    small.shared_bytes = is_turing ? 64 << 10 : 99 << 10;
+    small.shared_per_sm = is_turing ? 64 << 10 : 100 << 10;
+    for (const Type type : woven_types()) {
+      for (const int n_cols : {768, 2048, 8192, 9216}) check_add(type, 1, n_cols, 72, true, small);
+    }
+    for (const int n_rows : {1, 16}) {
+      check_projections({Type::q8_0, Type::q8_0, Type::q8_0}, n_rows, small);
+      check_projections({Type::q4_k, Type::q8_0, Type::q6_k}, n_rows, small);
+    }
+    // As many tasks as logits have.
+    check_add(Type::q8_0, 1, 2048, 64 * 1024, true, small);
+    check_add(Type::q8_0, 3, 2048, 64 * 1024, true, small);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "backend/cuda/experts_row.h"
 #include "backend/cuda/host_words.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/row_room.h"
 #include "backend/cuda/stage_rows.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -25,7 +26,7 @@
 namespace sluice::backend::cuda {
 namespace {
 
-constexpr int kWarps = 8;
+constexpr int kWarps = kRowWarps;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kMostStages = 2;
 constexpr int kMostGroups = kMaxUsed + 1;
@@ -61,10 +62,12 @@ struct Place {
 template <Type type>
 constexpr int kEarly = Taken<type>::kParts == 2 ? 0 : kEarlyChunks<type>;
 
-template <Type type>
+// is_roomy: a block has the shared memory for whole units (row_room.h).
+template <Type type, bool is_roomy>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1 : 2))
     down_row_kernel(const __grid_constant__ DownSizes a) {
   extern __shared__ __align__(128) uint8_t shared[];
+  constexpr int kChunks = kChunksOfUnit<is_roomy>;
   __shared__ Chosen chosen;
   __shared__ HostTimes times;
   __shared__ uint64_t barriers[kWarps * kMostStages];
@@ -85,10 +88,13 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     const uint8_t* const down = chosen.down[at.group];
     if (down == nullptr) return nullptr;
     return down + blockIdx.x * (is_shared ? a.shared_stripe_bytes : a.stripe_bytes) +
-           chunk_offset<type>(kUnitChunks * at.unit);
+           chunk_offset<type>(kChunks * at.unit);
+  };
+  const auto n_units_of = [](const RowShape& shape) {
+    return (shape.n_chunks + kChunks - 1) / kChunks;
   };
   const auto advance = [&](Place& at) {
-    if (chosen.down[at.group] == nullptr || ++at.unit == shape_of(at.group).n_units()) {
+    if (chosen.down[at.group] == nullptr || ++at.unit == n_units_of(shape_of(at.group))) {
       at.unit = 0, at.group += kWarps;
     }
   };
@@ -96,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
   const auto request = [&] {
     const uint8_t* const src = source_of(asked);
     const RowShape shape = shape_of(asked.group);
-    const int first = kUnitChunks * asked.unit, n = min(kUnitChunks, shape.n_chunks - first);
+    const int first = kChunks * asked.unit, n = min(kChunks, shape.n_chunks - first);
     ring.request(src, src ? unit_bytes<type>(shape, first, n) : 0);
     advance(asked);
   };
@@ -111,8 +117,8 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
     const uint8_t* const src = source_of(at);
     const RowShape shape = shape_of(at.group);
     const int slot = chosen.slot[at.group];
-    Unit unit{ring.wait(src), kUnitChunks * at.unit, 0};
-    unit.n = min(kUnitChunks, shape.n_chunks - unit.first);
+    Unit unit{ring.wait(src), kChunks * at.unit, 0};
+    unit.n = min(kChunks, shape.n_chunks - unit.first);
     if (src && chosen.landing[at.group]) {
       leave_copy(chosen.landing[at.group] + (src - chosen.down[at.group]), unit.data,
                  unit_bytes<type>(shape, unit.first, unit.n), lane);
@@ -135,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
       PerLane<float> got;
       dot_unit<type, PastL1Load, kEarly<type>>(unit, shape, weights, hidden, got);
       add_in_order(got, unit.n, acc);
-      if (at.unit == shape.n_units() - 1) {
+      if (at.unit == n_units_of(shape) - 1) {
         if (lane % 4 == 0) chosen.out[slot][lane / 4] = acc.value;
         acc.value = 0.0f;
       }
@@ -164,12 +170,16 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(type == Type::q2_k ? 1
 
 template <Type type>
 void run(const Down& p, const Launch& how) {
-  const DownSizes args = down_sizes<type>(p, kWarps, kMostStages);
-  const int needed = args.ring.slots_bytes(kWarps);
-  CHECK(needed <= how.shared_bytes);
-  const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
+  DownSizes args = down_sizes<type>(p, kWarps, kMostStages);
+  const int most_chunks = std::max(args.shape.n_chunks, args.shared_shape.n_chunks);
+  const int room = row_room(how.shared_bytes);
+  const RowRing ring = row_ring<type>(most_chunks, args.ring.n_slots, room);
+  CHECK(ring.n_bytes() <= room);
+  args.ring = ring.size;
+  const auto bytes = static_cast<size_t>(std::max(ring.n_bytes(), std::min(kMinShared, room)));
   const dim3 grid(static_cast<unsigned>(p.shape.d_model / 8));
-  launch(down_row_kernel<type>, grid, kThreads, bytes, how, args);
+  const auto kernel = ring.is_roomy() ? down_row_kernel<type, true> : down_row_kernel<type, false>;
+  launch(kernel, grid, kThreads, bytes, how, args);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/rank.h"
 #include "backend/cuda/router_products.h"
+#include "backend/cuda/row_room.h"
 #include "backend/cuda/stage_row.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_ring.cuh"
@@ -33,9 +34,9 @@
 namespace sluice::backend::cuda {
 namespace {
 
-constexpr int kWarps = 8;
+constexpr int kWarps = kRowWarps;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kStages = 2;
+constexpr int kMostSlots = 2;
 constexpr int kMinShared = 78 * 1024;  // keeps a third block off an SM of 228 KB
 
 // Whether 80 registers suffice: of these types some would be spilled.
@@ -45,6 +46,7 @@ constexpr bool kRoomForDown =
 
 struct RowArgs : GateUpSizes {
   FindMissing missing;  // where ranking.missing is not null
+  int n_slots;          // of a warp's ring
 };
 
 // Scores of a row's experts in shared memory, and what is made of them.
@@ -229,26 +231,28 @@ __device__ __forceinline__ Int8Place place_in(const Int8Rows& rows, int n_cols, 
 }
 
 // most: of the experts that are ranked; 0: the list says who was chosen. by_sums: of their scores.
-template <Type type, int most, bool by_sums>
+// is_roomy: a block has the shared memory for whole units, two to a warp (row_room.h).
+template <Type type, int most, bool by_sums, bool is_roomy>
 __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3 : 2))
     gate_up_row_kernel(const __grid_constant__ RowArgs a) {
   constexpr bool ranks = most > 0;
   using RanksOf = Ranks<ranks ? most : kMostRanked>;
-  constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
+  constexpr int kChunks = kChunksOfUnit<is_roomy>, kSlot = unit_slot_bytes<type>(kChunks);
+  const int n_slots = is_roomy ? kMostSlots : a.n_slots;
   extern __shared__ __align__(128) uint8_t shared[];
   __shared__ Scored scored;
   __shared__ Own chosen;
   __shared__ float squares[by_sums ? NormedRow::kMostSegments : 1];
   __shared__ float dots[2 * 32];  // gate, up
-  __shared__ uint64_t barriers[kWarps * kStages];
+  __shared__ uint64_t barriers[kWarps * kMostSlots];
   const int warp = warp_index(), lane = lane_index();
   const int per_expert = max(a.p.shape.d_ff, a.p.shape.shared_d_ff) / 32;
   const bool writes_list = ranks && blockIdx.x == 0;  // and computes nothing
   const int item = static_cast<int>(blockIdx.x) - (ranks && !writes_list ? 1 : 0);
   const int which = item / per_expert;
   const int block = item - which * per_expert;
-  uint8_t* const row = shared + kWarps * kStages * kSlot;
-  WeightRing ring(shared + warp * kStages * kSlot, kSlot, barriers + warp * kStages, kStages);
+  uint8_t* const row = shared + kWarps * n_slots * kSlot;
+  WeightRing ring(shared + warp * n_slots * kSlot, kSlot, barriers + warp * kMostSlots, n_slots);
   const Ranking& r = a.p.ranking;
   const uint8_t* address = nullptr;  // of the expert it ranks: cold memory, so before the wait
   const int expert = RanksOf::expert(warp, lane);
@@ -315,17 +319,17 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   }
   const uint8_t* const stripe =
       (warp < 4 ? chosen.gate : chosen.up) + (4 * block + warp % 4) * a.stripe_bytes;
-  const int n_units = a.shape.n_units();
+  const int n_units = (a.shape.n_chunks + kChunks - 1) / kChunks;
   const auto unit_at = [&](int u) {
-    return Unit{stripe + chunk_offset<type>(kUnitChunks * u), kUnitChunks * u,
-                min(kUnitChunks, a.shape.n_chunks - kUnitChunks * u)};
+    return Unit{stripe + chunk_offset<type>(kChunks * u), kChunks * u,
+                min(kChunks, a.shape.n_chunks - kChunks * u)};
   };
   const auto request = [&](int u) {
     const Unit unit = unit_at(u);
     ring.request(unit.data, unit_bytes<type>(a.shape, unit.first, unit.n));
   };
 #pragma unroll 1
-  for (int u = 0; u < min(kStages, n_units); ++u) request(u);
+  for (int u = 0; u < min(n_slots, n_units); ++u) request(u);
   if constexpr (by_sums) {
     input.stage(squares, row);
     __syncthreads();
@@ -347,30 +351,44 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
                                   sums);
     add_in_order(sums, unit.n, acc);
     __syncwarp();
-    if (u + kStages < n_units) request(u + kStages);
+    if (u + n_slots < n_units) request(u + n_slots);
   }
   if (lane % 4 == 0) dots[8 * warp + lane / 4] = acc.value;
   __syncthreads();
   if (warp == 0) write_hidden(a.p.h, chosen.slot, block, dots);
 }
 
+// Of cards with little shared memory one kernel ranks any number of experts.
+template <Type type, bool is_roomy>
+auto kernel_for(const Ranking& ranking) {
+  const bool is_few = is_roomy && ranking.n_experts <= 128;  // two threads to each
+  constexpr int kFew = is_roomy ? 128 : kMostRanked;
+  if (ranking.sums) {
+    return is_few ? gate_up_row_kernel<type, kFew, true, is_roomy>
+                  : gate_up_row_kernel<type, kMostRanked, true, is_roomy>;
+  }
+  if (ranking.scores) {
+    return is_few ? gate_up_row_kernel<type, kFew, false, is_roomy>
+                  : gate_up_row_kernel<type, kMostRanked, false, is_roomy>;
+  }
+  return gate_up_row_kernel<type, 0, false, is_roomy>;
+}
+
 template <Type type>
 void run(const GateUp& p, const Launch& how) {
-  const RowArgs args{gate_up_sizes<type>(p),
-                     p.ranking.missing ? *p.ranking.missing : FindMissing{}};
-  constexpr int kSlot = slot_bytes(kUnitChunks * Stripe<type>::chunk_bytes(8));
-  const int needed = kWarps * kStages * kSlot + staged_row_bytes(args.shape.n_chunks);
-  CHECK(needed <= how.shared_bytes);
-  const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
+  const GateUpSizes sizes = gate_up_sizes<type>(p);
+  const int room = row_room(how.shared_bytes), row_bytes = staged_row_bytes(sizes.shape.n_chunks);
+  const RowRing ring = row_ring<type>(kUnitChunks, kMostSlots, room - row_bytes);
+  const RowArgs args{sizes, p.ranking.missing ? *p.ranking.missing : FindMissing{},
+                     ring.size.n_slots};
+  const int needed = ring.n_bytes() + row_bytes;
+  CHECK(needed <= room);
+  const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, room)));
   // A block for each 32 hidden values of each expert, and one to write the list.
   const int n_blocks = std::max(p.shape.d_ff, p.shape.shared_d_ff) / 32 * most_groups(p.shape, 1);
   const dim3 grid(static_cast<unsigned>(n_blocks + (p.ranking.scores ? 1 : 0)));
-  const bool is_few = p.ranking.n_experts <= 128;  // two threads to each
-  const auto kernel = !p.ranking.scores ? gate_up_row_kernel<type, 0, false>
-                      : !p.ranking.sums ? is_few ? gate_up_row_kernel<type, 128, false>
-                                                 : gate_up_row_kernel<type, kMostRanked, false>
-                      : is_few ? gate_up_row_kernel<type, 128, true>
-                                        : gate_up_row_kernel<type, kMostRanked, true>;
+  const auto kernel =
+      ring.is_roomy() ? kernel_for<type, true>(p.ranking) : kernel_for<type, false>(p.ranking);
   launch(kernel, grid, kThreads, bytes, how, args);
 }
 

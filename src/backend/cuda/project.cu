@@ -280,13 +280,13 @@ struct Turn {
   int n_stripes_behind;  // of launches that begin beside this one
 };
 
-// Sizes that all launches share; the rest of args is the caller's.
+// The launches of args.n_rows, in units of so many chunks; the sizes that they share are set here.
+// False where a block has not the shared memory for one row.
 template <Type type, bool many>
-void run(ProjectArgs args, const Turn& turn, const Launch& how) {
+bool run_units(ProjectArgs args, int unit_chunks, const Turn& turn, const Launch& how) {
   args.shape = row_shape(args.n_cols);
   args.stripe_bytes = static_cast<int64_t>(8 * quant::row_bytes(type, args.n_cols));
-  // Small units share the work evenly; of the logits each has its cost.
-  args.unit_chunks = !many ? kUnitChunks : turn.fills_card ? 2 : 1;
+  args.unit_chunks = unit_chunks;
   args.ring.slot_size =
       kStripes<many> *
       slot_bytes(static_cast<int>(args.unit_chunks * Stripe<type>::chunk_bytes(8)));
@@ -309,11 +309,13 @@ void run(ProjectArgs args, const Turn& turn, const Launch& how) {
   const int half = (how.shared_per_sm / 2 - 1024) / 128 * 128;  // two blocks an SM
   while (args.n_warps == kWarps && args.ring.n_slots > 1 && shared_plan(args).n_bytes > half)
     --args.ring.n_slots;
-  while (args.n_rows > 1 && shared_plan(args).n_bytes > how.shared_bytes) {
+  while (shared_plan(args).n_bytes > how.shared_bytes) {
     if (args.ring.n_slots > 1) {
       --args.ring.n_slots;
-    } else {
+    } else if (args.n_rows > 1) {
       args.n_rows = (args.n_rows + 1) / 2;
+    } else {
+      return false;
     }
   }
   const int at_once = args.n_rows;
@@ -328,6 +330,15 @@ void run(ProjectArgs args, const Turn& turn, const Launch& how) {
     launch(project_kernel<type, many>, dim3(static_cast<unsigned>(n_blocks)), kWarp * args.n_warps,
            bytes, how, some);
   }
+  return true;
+}
+
+// Small units share the work evenly; of the logits each has its cost.
+template <Type type, bool many>
+bool run(const ProjectArgs& args, const Turn& turn, const Launch& how) {
+  const int unit_chunks = !many ? kUnitChunks : turn.fills_card ? 2 : 1;
+  return run_units<type, many>(args, unit_chunks, turn, how) ||
+         (unit_chunks == 2 && run_units<type, many>(args, 1, turn, how));
 }
 
 // Whether a grid as large as the card takes several tasks each.
@@ -348,7 +359,7 @@ void project_rows(const ProjectRows& p, const Launch& how) {
   CHECK(p.in && p.n_rows >= 1 && p.n_cols > 0 && p.n_cols % 32 == 0);
   CHECK(p.n_weights >= 1 && p.n_weights <= kMaxProjections && p.out_stride > 0);
   const bool fills_card = is_large(p.weights, p.n_weights, p.n_cols, how);
-  if (p.n_rows == 1 && !fills_card && project_row_fits(p.n_cols)) {
+  if (p.n_rows == 1 && !fills_card && project_row_fits(p.weights, p.n_weights, p.n_cols, how)) {
     return project_row(
         {nullptr, nullptr, 0.0f, p.in, p.n_cols, p.weights, p.n_weights, p.out, p.adds}, how);
   }
@@ -373,8 +384,10 @@ void project_rows(const ProjectRows& p, const Launch& how) {
     args.waits_last = turn.n_stripes_behind < n_all_stripes;
     turn.n_stripes_behind -= args.weights.n_stripes;
     args.lets_next_late = turn.n_stripes_behind > 0;
+    // A single row as if it were several, where its units do not fit into shared memory.
     with_stripe_type(type, [&]<Type t>() {
-      p.n_rows > 1 ? run<t, true>(args, turn, how) : run<t, false>(args, turn, how);
+      if (p.n_rows == 1 && run<t, false>(args, turn, how)) return;
+      CHECK((run<t, true>(args, turn, how)));
     });
   }
 }
@@ -382,7 +395,7 @@ void project_rows(const ProjectRows& p, const Launch& how) {
 void project_in(const ProjectIn& p, const Launch& how) {
   check_sizes(p.n_rows, p.n_cols);
   CHECK(p.n_weights >= 1 && p.n_weights <= kMaxProjections && p.out_stride > 0);
-  if (project_in_is_one_kernel(p.n_rows, p.n_cols)) {
+  if (project_in_is_one_kernel(p, how)) {
     return project_row({p.x, p.norm, p.eps, {}, p.n_cols, p.weights, p.n_weights, p.out, false},
                        how);
   }
@@ -390,6 +403,10 @@ void project_in(const ProjectIn& p, const Launch& how) {
   ProjectRows rows{p.a, p.n_rows, p.n_cols, {}, p.n_weights, p.out, p.out_stride};
   std::copy_n(p.weights, p.n_weights, rows.weights);
   project_rows(rows, how);
+}
+
+bool project_in_is_one_kernel(const ProjectIn& p, const Launch& how) {
+  return p.n_rows == 1 && project_row_fits(p.weights, p.n_weights, p.n_cols, how);
 }
 
 void project_add(const ProjectAdd& p, const Launch& how) {
@@ -404,7 +421,8 @@ void project_add(const ProjectAdd& p, const Launch& how) {
 }
 
 bool can_add_scores(const ProjectAdd& p, const Launch& how) {
-  return p.n_rows == 1 && project_row_fits(p.n_cols) && !is_large(&p.weight, 1, p.n_cols, how);
+  return p.n_rows == 1 && project_row_fits(&p.weight, 1, p.n_cols, how) &&
+         !is_large(&p.weight, 1, p.n_cols, how);
 }
 
 void logits(const Logits& p, const Launch& how) {

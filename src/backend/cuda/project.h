@@ -38,6 +38,8 @@ struct ProjectIn {
 // One launch for each type of weights (of one row: see project_row.h), and one more that quantises
 // several rows.
 void project_in(const ProjectIn& p, const Launch& how);
+// Whether every block normalises and quantises the row, a single one, for itself.
+bool project_in_is_one_kernel(const ProjectIn& p, const Launch& how);
 
 // Rows that are int8 already, any number of them, in launches of up to 16. out[r] = W in[r] + bias,
 // or += where it adds.
@@ -91,10 +93,5 @@ struct Logits {
   Int8Rows a;               // scratch: [n_rows]
 };
 void logits(const Logits& p, const Launch& how);
-
-// A single row is normalised and quantised by every block of project_in for itself.
-constexpr bool project_in_is_one_kernel(int n_rows, int n_cols) {
-  return n_rows == 1 && n_cols <= 8192;
-}
 
 }  // namespace sluice::backend::cuda

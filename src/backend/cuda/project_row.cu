@@ -9,7 +9,8 @@
 //          stripes than blocks on the card have so, each block has some of the rest as well,
 //          requested with the first and multiplied behind them. Where a router's scores are wanted,
 //          a thread adds the block's part of an expert's, when its columns of x are there.
-// Limits   at most 8,192 columns (project_row_fits); otherwise as project.cu.
+// Limits   at most 8,192 columns, and a unit for each warp fits into shared memory
+//          (project_row_fits); otherwise as project.cu.
 // Cost     see bench/gpu_kernels and docs/decisions/0011.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "backend/cuda/added_scores.cuh"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/project_row.h"
+#include "backend/cuda/row_room.h"
 #include "backend/cuda/stage_row.h"
 #include "backend/cuda/stripe_dispatch.h"
 #include "backend/cuda/weight_parts.cuh"
@@ -72,7 +74,7 @@ struct RowShared {
 };
 
 template <Type type>
-constexpr int kSlot = slot_bytes(kUnitChunks* Stripe<type>::chunk_bytes(8));
+constexpr int kSlot = unit_slot_bytes<type>(kUnitChunks);
 
 // Where things stand in a block's memory: slots, the row, slots of the rest.
 template <Type first, Type second>
@@ -255,10 +257,10 @@ void launch_types(ProjectRowArgs args, const Launch& how) {
   }
   args.n_first = n_blocks[0];
   const bool has_rest = work == RowWork::norm && share_rest<Plan>(args, n_blocks, how);
-  const int needed = Plan::n_bytes(args.shape, has_rest);
-  CHECK(needed <= how.shared_bytes);
+  const int needed = Plan::n_bytes(args.shape, has_rest), room = row_room(how.shared_bytes);
+  CHECK(needed <= room);
   // A dependent launch packs blocks where the kernel before ends first: not more than two.
-  const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, how.shared_bytes)));
+  const auto bytes = static_cast<size_t>(std::max(needed, std::min(kMinShared, room)));
   const dim3 grid(static_cast<unsigned>(has_rest ? 2 * how.n_sms : n_blocks[0] + n_blocks[1]));
   launch(project_row_kernel<first, second, work>, grid, kThreads, bytes, how, args);
 }
@@ -310,8 +312,15 @@ bool run_two_types(const ProjectRow& p, ProjectRowArgs args, Type a, Type b, con
 
 }  // namespace
 
+bool project_row_fits(const StripeWeight* weights, int n_weights, int n_cols, const Launch& how) {
+  return n_cols <= kMostRowColumns && std::all_of(weights, weights + n_weights, [&](const auto& w) {
+           return project_row_bytes(w.type, n_cols) <= row_room(how.shared_bytes);
+         });
+}
+
 void project_row(const ProjectRow& p, const Launch& how) {
-  CHECK(project_row_fits(p.n_cols) && (p.x != nullptr) != static_cast<bool>(p.in));
+  CHECK(project_row_fits(p.weights, p.n_weights, p.n_cols, how));
+  CHECK((p.x != nullptr) != static_cast<bool>(p.in));
   CHECK(!p.scores.sums || (p.adds && p.in && p.n_weights == 1 && p.scores.n_experts <= kThreads &&
                            p.scores.d_model == p.weights->n_rows));
   ProjectRowArgs args{};

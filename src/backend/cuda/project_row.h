@@ -21,6 +21,7 @@ struct ProjectRow {
 };
 void project_row(const ProjectRow& p, const Launch& how);
 
-constexpr bool project_row_fits(int n_cols) { return project_in_is_one_kernel(1, n_cols); }
+// Whether the row and a unit of weights for each warp have room in shared memory.
+bool project_row_fits(const StripeWeight* weights, int n_weights, int n_cols, const Launch& how);
 
 }  // namespace sluice::backend::cuda
