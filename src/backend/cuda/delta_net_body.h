@@ -28,12 +28,15 @@ struct DeltaTile {
   float decay[kDeltaTile], beta[kDeltaTile];
 };
 
-// What a token did to the layer's state, as DeltaNetView has it. Its parts may stand anywhere.
+// What a token did to the layer's state, as DeltaNetView has it. Its parts may stand anywhere. Null
+// where no updates are left.
 class DeltaUpdate {
  public:
   SLUICE_LANE_FN DeltaUpdate(const DeltaNetStep& p, int sequence, int position)
-      : at_(p.updates + (static_cast<int64_t>(sequence) * p.n_places + position % p.n_places) *
-                            p.update_stride) {}
+      : at_(p.updates ? p.updates +
+                            (static_cast<int64_t>(sequence) * p.n_places + position % p.n_places) *
+                                p.update_stride
+                      : nullptr) {}
 
   SLUICE_LANE_FN float* inputs() const { return at_; }
   SLUICE_LANE_FN float* k(const DeltaNetStep& p, int head) const {

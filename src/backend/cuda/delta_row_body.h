@@ -13,7 +13,7 @@
 namespace sluice::backend::cuda {
 
 // The step's row, if it has one, and the numbers of its sequence's states. All is asked for at once
-// where there is one sequence.
+// where there is one sequence. The position says where the update goes; 0 where none is left.
 struct DeltaStepRow {
   bool exists;
   int sequence, position;
@@ -23,7 +23,7 @@ struct DeltaStepRow {
     exists = word_past_l1(p.n_live) > 0;
     sequence = p.n_sequences == 1 || !exists ? 0 : word_past_l1(p.sequences);
     from = word_past_l1(p.from + sequence), to = word_past_l1(p.to + sequence);
-    position = word_past_l1(p.positions);
+    position = p.updates ? word_past_l1(p.positions) : 0;
   }
 };
 
