@@ -58,10 +58,10 @@ class GpuTestTest(unittest.TestCase):
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
 
-    def run_it(self, only, limit=120):
+    def run_it(self, only, limit=120, **more):
         env = {**os.environ, "PATH": f"{self.folder}/path:{os.environ['PATH']}", "BIN": f"{self.folder}/bin",
                "MODELS": str(self.folder), "SHAPE": "small", "ONLY": only, "LIMIT": str(limit), "COMMIT": "c0ffee",
-               "SOAK_SECONDS": "3"}
+               "SOAK_SECONDS": "3", **more}
         return subprocess.run([ROOT / "tools/gpu-test", self.folder / "results"], env=env, capture_output=True,
                               text=True, timeout=600)
 
@@ -102,6 +102,14 @@ class GpuTestTest(unittest.TestCase):
         self.assertIn("- speed: last fifth", tables["soak"])
         self.assertRegex(tables["soak"], r"- answers: \d+ compared with earlier ones, 0 others")
         self.assertEqual(list(self.folder.glob("gpu-test-*")), [], "it leaves its models behind")
+
+    def test_kept_models_are_of_the_shape_that_is_asked_for(self):
+        self.stand_in("bin/sluice", '[[ $1 == synth ]] && echo "| synth ${*:3} |" | tee -a "${0%/*}/calls" >"$2"')
+        self.stand_in("bin/bench_handshakes", 'cat "$1"')
+        for shape, flags in [("small", "--layers 4"), ("", "--layers 8"), ("small", "--layers 4"), ("", "--layers 8")]:
+            self.assertEqual(self.run_it("handshakes", KEEP="1", SHAPE=shape).returncode, 0)
+            self.assertIn(f"| synth {flags} ", self.tables()["handshakes"])
+        self.assertEqual((self.folder / "bin/calls").read_text().count("synth"), 2, "each is written once")
 
     def test_a_part_that_fails_is_named_and_the_others_run(self):
         self.stand_in("bin/gpu_engine_tests", 'echo "the reason"; exit 1')
