@@ -58,6 +58,9 @@ struct Wishes {
 // What a layer of up to 15 misses does changes at fractions with denominators up to 16
 // (link_reads()), so none of these is on an edge.
 constexpr int kSplits = 17;
+// None unless another is predicted to be so many times as fast: less is noise, and without a split
+// nothing of the host's needs to be pinned.
+constexpr double kSplitGain = 1.01;
 
 // A prompt's chunk that nobody asked for: kUsualChunk on the CPU alone. With a GPU it doubles from
 // there, since experts that are not in VRAM cross the link once for every chunk, and kernels want

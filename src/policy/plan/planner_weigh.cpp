@@ -162,15 +162,15 @@ Candidate Scales::with_cache(const Workload& work) const {
   return split.forecast.possible ? split : c;
 }
 
-// All of them are weighed: link_reads() shares misses out by the rates of link and CPU alone, and
-// what either takes to begin counts as much where a layer misses one or two.
+// Seventeen shares are weighed, not the one that the rates of link and CPU give: what either takes
+// to begin counts as much where a layer misses one or two.
 Placement Scales::with_best_split(const Workload& work, Placement place) const {
   const auto speed = [&](double link_share) {
     place.link_share = link_share;
     return predict(model_, hardware_, work, place, locality_).decode;
   };
-  double best = 0.0, most = 0.0;
-  for (int i = 0; i < kSplits; ++i) {
+  double best = 0.0, most = kSplitGain * speed(0.0);
+  for (int i = 1; i < kSplits; ++i) {
     const double share = static_cast<double>(i) / kSplits;
     if (const double decode = speed(share); decode > most) most = decode, best = share;
   }

@@ -118,7 +118,8 @@ TEST(PlannerProperty, GivesTheSamePlanForTheSameInput) {
 // Where the GPU reads all experts of a token in the time that link and CPU read one, a miss is
 // never faster than a hit. (With a slower one it can be: CPU and GPU work beside each other, and
 // the last hits take more from the one than they give to the other; so does what few experts cost
-// besides their bytes.)
+// besides their bytes.) But what a split of the misses gained may be lost again, since a gain of
+// less than kSplitGain is left.
 TEST(PlannerProperty, MoreVramIsNeverSlowerAndNeverHasFewerSlots) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
@@ -135,7 +136,7 @@ TEST(PlannerProperty, MoreVramIsNeverSlowerAndNeverHasFewerSlots) {
       hardware.vram_free = mib * kMiB;
       const Plan plan = make_plan(model, hardware, {.prefill_chunk = 512});
       const Forecast& f = plan.forecast();
-      ASSERT_GE(f.speed.decode, (1.0 - 1e-9) * decode)
+      ASSERT_GE(kSplitGain * f.speed.decode, (1.0 - 1e-9) * decode)
           << "seed " << seed << " at " << mib << " MiB";
       if (counts_slots) {
         ASSERT_GE(f.n_slots, n_slots) << "seed " << seed << " at " << mib << " MiB";
@@ -150,8 +151,9 @@ TEST(PlannerProperty, MoreVramIsNeverSlowerAndNeverHasFewerSlots) {
   }
 }
 
-// All shares of misses are weighed whatever the rates. (A chunk that nobody asked for may become
-// wider, and cost decoding up to kChunkLoss.)
+// The same seventeen shares of misses are weighed whatever the rates, but one that gains less than
+// kSplitGain is left. (A chunk that nobody asked for may become wider, and cost decoding up to
+// kChunkLoss.)
 TEST(PlannerProperty, AFasterPartIsNeverSlower) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     Random random(seed);
@@ -164,7 +166,7 @@ TEST(PlannerProperty, AFasterPartIsNeverSlower) {
       Hardware fast = slow;
       fast.*rate *= 1.5;
       const Plan plan = make_plan(model, fast, wishes);
-      EXPECT_GE(plan.forecast().speed.decode, (1.0 - 1e-9) * before) << seed;
+      EXPECT_GE(kSplitGain * plan.forecast().speed.decode, (1.0 - 1e-9) * before) << seed;
     }
   }
 }
