@@ -67,8 +67,10 @@ void SegmentedExperts::run(LayerId layer, const backend::ExpertInputView& a,
 }
 
 // A device's queue is finite (of CUDA 1,024 launches): whoever finds it full stands in the driver,
-// and nobody else gets in, not even to copy what the work in front waits for. So not more is
-// enqueued than this layer's work and the rest of the one before.
+// and nobody else gets in, not even to copy what the work in front waits for. So in a step with
+// waves not more is enqueued than this layer's work and the rest of the one before. In one without
+// waves the work waits for no copy, and only every eighth layer tells: there it is this layer, up
+// to seven in front of it, and the rest of the one that tells.
 void StreamedExperts::keep_close(LayerId layer) const {
   const LayerId before(layer.value - 1);
   if (before.value < 0 || !waves_.has(before) || !waves_.tells(before)) return;
