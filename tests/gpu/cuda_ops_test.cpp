@@ -6,6 +6,8 @@
 #include <atomic>
 #include <thread>
 
+#include "backend/cuda/cuda_error.h"
+#include "backend/cuda/cuda_stream.h"
 #include "backend/mailbox.h"
 #include "base/units.h"
 #include "gpu/ops_test.h"
@@ -386,6 +388,95 @@ TEST_F(CudaOpsTest, PicksAsTheCpu) {
         }
       }
     }
+  }
+}
+
+// A layer's projection, router and experts, of one row: what they leave, and what a recording of
+// them has.
+struct RowLayer {
+  size_t n_nodes = 0;
+  std::vector<float> x, weights;
+  std::vector<int32_t> experts;
+};
+
+class RowLayerTest : public CudaOpsTest {
+ protected:
+  static constexpr int kCols = 512;
+
+  void SetUp() override {
+    CudaOpsTest::SetUp();
+    if (!IsSkipped()) model = std::make_unique<TinyModel>(TinyShape{}, *gpu);
+  }
+
+  // n_added: of x's columns, the first ones, that the projection makes.
+  RowLayer run(bool is_recorded, int n_added, bool wants_f32) {
+    constexpr int64_t d = TinyShape{}.d_model;
+    const Projection out{woven_weight(*gpu, Type::q4_k, kCols, n_added, 3), nullptr};
+    const RowsView in = rows(*gpu, 1, kCols, 5), x = rows(*gpu, 1, d, 6);
+    const auto floats = [&](int64_t n) { return gpu->put(std::vector<float>(count(n))); };
+    const RoutingView routing{kUsed, gpu->put(std::vector<int32_t>(kUsed)), floats(kUsed),
+                              floats(1)};
+    const ExpertInputView a{1,
+                            d,
+                            wants_f32 ? floats(d) : nullptr,
+                            gpu->put(std::vector<int8_t>(count(d))),
+                            floats(d / 32),
+                            floats(d / 32)};
+    const ExpertsView& experts = model->experts(0);
+    LookupView lookup;
+    lookup.layer = LayerId(0), lookup.table = experts.table;
+    RowLayer got;
+    if (is_recorded) stream->begin_recording();
+    gpu_ops->project_add(in, out, {x.data, 1, n_added});
+    gpu_ops->route(x, model->ffn_norm(0), model->router(0), a, routing);
+    gpu_ops->find_experts(experts, lookup, a, routing);
+    gpu_ops->compute_found(experts, a);
+    gpu_ops->add_found(routing, x);
+    if (is_recorded) {
+      got.n_nodes = n_recorded();
+      const auto recording = stream->end_recording();
+      stream->replay(*recording);
+      stream->finish();
+    }
+    stream->finish();
+    got.x = read(*gpu, x);
+    got.weights = gpu->get(routing.weights, kUsed);
+    got.experts = gpu->get(routing.experts, kUsed);
+    return got;
+  }
+
+  std::unique_ptr<TinyModel> model;
+
+ private:
+  size_t n_recorded() {
+    const cudaStream_t handle = static_cast<CudaStream&>(*stream).handle();
+    cudaStreamCaptureStatus status{};
+    cudaGraph_t graph = nullptr;
+    size_t n = 0;
+    CHECK_CUDA(cudaStreamGetCaptureInfo(handle, &status, nullptr, &graph));
+    CHECK_CUDA(cudaGraphGetNodes(graph, nullptr, &n));
+    return n;
+  }
+};
+
+// By the projection, where it makes the row that the router reads, and gate_up gives the row in no
+// other form than int8. Otherwise by a kernel of their own; f32 is another one.
+TEST_F(RowLayerTest, ARecordedRowsScoresAreAddedUpBeforeTheRouter) {
+  constexpr int d = TinyShape{}.d_model;
+  const size_t n_added_up = run(true, d, false).n_nodes;
+  constexpr struct {
+    int n_added;
+    bool wants_f32;
+    size_t n_more;
+  } kCases[] = {{d, false, 0}, {d / 2, false, 1}, {d, true, 2}};
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(testing::Message() << c.n_added << " columns, f32 " << c.wants_f32);
+    const RowLayer got = run(true, c.n_added, c.wants_f32);
+    const RowLayer want = run(false, c.n_added, c.wants_f32);
+    EXPECT_EQ(got.n_nodes, n_added_up + c.n_more);
+    EXPECT_EQ(got.experts, want.experts);
+    expect_same_bits(want.weights, got.weights, "weights");
+    expect_same_bits(want.x, got.x, "x");
   }
 }
 

@@ -129,6 +129,8 @@ bool CudaOps::add_scores(const HeldRoute& held) {
   const Route& p = held.route;
   const bool is_plain = !held.a.f32 && p.a.q == held.a.q;  // gate_up writes nothing else
   if (!held.add || held.add->x != p.x || p.ranks || found_.any || !is_plain) return false;
+  // Only where it makes the whole row that the router reads.
+  if (held.add->n_rows != p.n_rows || held.add->weight.n_rows != p.d_model) return false;
   ProjectAdd add = *held.add;
   uint64_t* const sums = scratch_.get<Zeros>(Use::zeros, 1)->score_sums;
   add.scores = {sums, p.norm, p.d_model, p.type, p.weight, p.shared_gate, p.n_experts};
