@@ -312,6 +312,24 @@ TEST_F(WideAttendTest, FromAnyPositionOn) {
   check({Type::f16, Type::f16, 16, 2, 128, {{0, kLeastGroupLength, 40}}});
 }
 
+// Few rows at long texts attend by groups of warps where the card has them, in other orders; only
+// what StepView says of the length decides.
+TEST_F(WideAttendTest, FewRowsOfALongTextAttendByGroups) {
+  for (const int n_past : {kLeastGroupLength - 1, kLeastGroupLength}) {
+    const Case c{Type::f16, Type::f16, 16, 2, 128, {{0, n_past - 40, 40}}};
+    const AttentionView attention = attention_of(c);
+    const auto out_of = [&](bool is_told) {
+      Run run = prepare(c, attention);
+      EXPECT_EQ(run.step.n_past, n_past);
+      if (!is_told) run.step.n_past = 0;
+      gpu_ops->attend(run.qkv, attention, run.step, run.kv, run.out);
+      return read(run.out.data, run.out.n_rows * run.out.n_cols);
+    };
+    const auto told = out_of(true), not_told = out_of(false);
+    EXPECT_EQ(told != not_told, how.has_group_products && n_past >= kLeastGroupLength) << n_past;
+  }
+}
+
 TEST_F(WideAttendTest, EveryShapeWithinTheBound) {
   for (const Type type : {Type::f16, Type::bf16}) {
     check_few_and_many({type, type, 4, 4, 64, {{0, 3, 150}}});

@@ -1,10 +1,11 @@
-// A device that counts what is asked of its streams, may refuse to record it, and is otherwise the
-// one it was given.
+// A device that counts what is asked of its streams, may refuse to record it, lets somebody hear
+// its operations, and is otherwise the one it was given.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/device_ops.h"
 #include "base/error.h"
+#include "unit/engine/heard_ops.h"
 
 namespace sluice::engine::test {
 
@@ -33,7 +34,9 @@ class CountedDevice final : public backend::Device {
   std::unique_ptr<backend::DeviceOps> make_ops(backend::Stream& stream,
                                                const backend::MailboxView& mailbox,
                                                std::span<std::byte> scratch) override {
-    return inner_->make_ops(static_cast<CountedStream&>(stream).inner(), mailbox, scratch);
+    auto ops = inner_->make_ops(static_cast<CountedStream&>(stream).inner(), mailbox, scratch);
+    if (!on_attend) return ops;
+    return std::make_unique<HeardOps>(std::move(ops), on_attend);
   }
   double now() const override { return inner_->now(); }
   void host_worked(double seconds) override { inner_->host_worked(seconds); }
@@ -43,6 +46,7 @@ class CountedDevice final : public backend::Device {
   }
 
   Counts counts;
+  OnAttend on_attend;               // of operations made from then on
   bool refuses_recordings = false;  // a copy that is recorded throws Errc::device
 
  private:

@@ -187,6 +187,41 @@ TEST(ExpertRuntime, AStepThatCannotBeRecordedSaysSoEveryTime) {
   expect_same_bits(run_alone(*model, text()), placed.run(text()), "afterwards");
 }
 
+// How a wide step attends may depend on the length of its text (StepView::n_past), which what is
+// recorded cannot know: it serves all lengths.
+TEST(ExpertRuntime, WideStepsAreToldHowLongTheTextIsAndRecordedOnesAreNot) {
+  const OpenModel model("qwen3moe", "Q8_0");
+  const int n_layers = (*model).config().n_layers;
+  for (const StepCut cut : {StepCut::whole, StepCut::segmented}) {
+    CountedDevice device(std::make_unique<backend::RamDevice>(Place{}.device));
+    std::vector<std::pair<int64_t, int64_t>> told;  // rows, n_past
+    device.on_attend = [&](const backend::StepView& step) {
+      told.emplace_back(step.n_rows, step.n_past);
+    };
+    PlacedOn placed(model, device, {.share = 0.3, .cut = cut, .n_sequences = 2});
+    const auto step = [&](int n_rows, int sequence) {
+      told.clear();
+      const std::vector<StepRow> rows(static_cast<size_t>(n_rows), {7, SequenceId(sequence), true});
+      placed.runtime.step(rows, policy::Phase::prefill, {[](int64_t, std::span<const float>) {}});
+      return told;
+    };
+    using Told = std::vector<std::pair<int64_t, int64_t>>;
+    const auto all = [&](int64_t n_rows, int64_t n_past) {
+      return Told(static_cast<size_t>(n_layers), {n_rows, n_past});
+    };
+    EXPECT_EQ(step(20, 0), all(20, 20));
+    EXPECT_EQ(step(17, 0), all(17, 37));
+    EXPECT_EQ(step(18, 1), all(18, 18)) << "of sequences that have rows";
+    if (cut == StepCut::whole) {
+      EXPECT_EQ(step(1, 0), all(1, 0)) << "recorded";
+      EXPECT_EQ(step(1, 0), Told{}) << "replayed";
+      EXPECT_EQ(step(3, 1), all(4, 0)) << "recorded, padded";
+    } else {
+      EXPECT_EQ(step(1, 0), all(1, 38));
+    }
+  }
+}
+
 // Whatever is thrown, and wherever: in the host's layers, in the device's, by who gets the logits.
 TEST(ExpertRuntime, AStepThatThrowsLeavesTheTextAsItWas) {
   const OpenModel model("qwen3moe", "Q8_0");
