@@ -67,12 +67,33 @@ TEST_F(WideTrunkTest, ProjectsAsInStepsOf16) {
   }
 }
 
-// Scores are added in another order, so their last bits are others.
+// By how much the weights of experts may differ whose scores are added up in two orders.
+//
+// A wide step's score is a sum of floats: 8 of a lane at most (two segments of a warp), 5 over the
+// lanes, 8 of the warps, and the scale. A narrow one's has 4 for four columns, then integers, each
+// off by 2^-37 at most, one to be a float and the scale. Each of these 28 errs by 2^-24 of what the
+// products' magnitudes add up to, for the worst row and expert. A softmax or sigmoid moves by no
+// more than half of what scores differ (2 p (1 - p)), and is itself computed within 2^-20.
+double weight_bound(const std::vector<float>& x, const std::vector<float>& norm,
+                    const std::vector<float>& router) {
+  const size_t d = norm.size();
+  double most = 0, most_scale = 0;
+  for (size_t r = 0; r < x.size(); r += d) {
+    double squares = 0;
+    for (size_t i = 0; i < d; ++i) squares += double{x[r + i]} * x[r + i];
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(d));
+    most_scale = std::max(most_scale, scale);
+    for (size_t e = 0; e < router.size(); e += d) {
+      double size = 0;
+      for (size_t i = 0; i < d; ++i) size += std::abs(double{router[e + i]} * norm[i] * x[r + i]);
+      most = std::max(most, scale * size);
+    }
+  }
+  const double fours = 0x1p-37 * static_cast<double>(d) / 4 * most_scale;
+  return (28 * 0x1p-24 * most + fours) / 2 + 0x1p-20;
+}
+
 TEST_F(WideTrunkTest, RoutesAsInStepsOf16) {
-  const auto near = [](const std::vector<float>& want, const std::vector<float>& got) {
-    for (size_t i = 0; i < want.size(); ++i)
-      ASSERT_NEAR(want[i], got[i], 0x1p-16f) << "index " << i;
-  };
   for (const bool is_odd : {false, true}) {
     const TinyShape shape = is_odd ? odd_shape() : TinyShape{};
     TinyModel model(shape, *gpu);
@@ -95,10 +116,25 @@ TEST_F(WideTrunkTest, RoutesAsInStepsOf16) {
            gpu->put(std::vector<float>(count(kRows * d / 32)))}};
     };
     const Routed wide = room(), narrow = room();
-    gpu_ops->route(x, model.ffn_norm(0), model.router(0), wide.a, wide.routing);
+    const NormView norm = model.ffn_norm(0);
+    const RouterView router = model.router(0);
+    std::vector<float> scored =
+        read(reinterpret_cast<const float*>(router.weight.data), int64_t{shape.n_experts} * d);
+    if (router.shared_gate) {
+      const auto gate = read(router.shared_gate, d);
+      scored.insert(scored.end(), gate.begin(), gate.end());
+    }
+    const double bound = weight_bound(read(x), read(norm.weight, d), scored);
+    EXPECT_LT(bound, 0x1p-12) << "the bound shows nothing";
+    const auto near = [&](const std::vector<float>& want, const std::vector<float>& got) {
+      for (size_t i = 0; i < want.size(); ++i) {
+        ASSERT_NEAR(want[i], got[i], bound) << "index " << i;
+      }
+    };
+    gpu_ops->route(x, norm, router, wide.a, wide.routing);
     each_slice(kRows, [&](int first, int n) {
-      gpu_ops->route({x.row(first), n, d}, model.ffn_norm(0), model.router(0),
-                     some_rows(narrow.a, first, n), rows_from(narrow.routing, first));
+      gpu_ops->route({x.row(first), n, d}, norm, router, some_rows(narrow.a, first, n),
+                     rows_from(narrow.routing, first));
     });
     const auto n = static_cast<int64_t>(forced.size());
     EXPECT_EQ(read(narrow.routing.experts, n), read(wide.routing.experts, n));
