@@ -9,8 +9,9 @@
 
 namespace sluice::backend::cuda {
 
-// Of blocks of n_threads: the part of expert e by thread e, and that of the gate behind as many
-// experts as threads by some more of them, four columns each.
+// In blocks of n_threads. Thread e adds the block's columns for expert e. The shared expert's gate
+// is score n_experts; where there are as many experts as threads no thread is left for it, and the
+// first threads add four columns each.
 template <int n_threads>
 class BlockScores {
  public:

@@ -55,9 +55,9 @@ struct ProjectRows {
 };
 void project_rows(const ProjectRows& p, const Launch& how);
 
-// A router whose scores are added up while x is made: each block adds to every expert's sum what
-// its own columns of x are of it, so that no kernel has to read all of x for that (gate_up does,
-// when the experts' weights are on their way).
+// A router whose scores are added up while x is made: to each expert's sum each block adds the
+// products of its own columns of x, so no kernel of its own has to read all of x for the scores.
+// (gate_up reads it for the norm, while the experts' weights are on their way.)
 struct AddedScores {
   uint64_t* sums = nullptr;     // [n_experts + 1], of ScoreSum; zero before. Null: none are added
   const float* norm = nullptr;  // [d_model], as the next three as in Route

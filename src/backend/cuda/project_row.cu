@@ -129,7 +129,8 @@ __device__ __forceinline__ void leave_sums(const PerLane<float>& got, float* sum
   sums[(kUnitChunks * warp_index() + lane % 4) * 8 + lane / 4] = got[lane];
 }
 
-// What a row has of it besides its products.
+// What the kernel does with a row besides multiplying: normalises it, nothing, or adds the router's
+// scores.
 enum class RowWork { norm, none, scores };
 
 // first and second are one where all weights are of one type.

@@ -1,6 +1,6 @@
 // What all that computes a router's scores shares: reading its weights, its products, their sums,
-// and the sums of eight rows at once. In a kernel as in g++ (lanes.h). SPDX-License-Identifier:
-// Apache-2.0
+// and the sums of eight rows at once. In a kernel as in g++ (lanes.h).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "backend/cuda/lanes.h"

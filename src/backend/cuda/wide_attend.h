@@ -9,9 +9,10 @@
 
 namespace sluice::backend::cuda {
 
-// Steps of so many rows, or with so long a text, are for groups of warps (group_attend.h), where a
-// card has their instructions: others are sooner done a warp at a time (docs/decisions/0018). The
-// two add in other orders, so nothing that places decide may count.
+// Steps of so many rows, or with so long a text, are computed by groups of warps (group_attend.h),
+// where the card has their instructions; others are faster a warp at a time (docs/decisions/0018).
+// The two add in different orders, so the choice may not depend on where experts are: logits are
+// the same to the bit wherever that is.
 constexpr int kLeastGroupRows = 256;
 constexpr int kLeastGroupLength = 1024;
 
@@ -20,11 +21,11 @@ struct WideAttend {
   KvPage page = {};
   float q_eps = 0.0f;
   float k_eps = 0.0f;
-  uint16_t* queries = nullptr;  // scratch: wide_query_halves() of these
-  float* scales = nullptr;      // scratch: [n_rows, n_heads]
-  int64_t n_past = 0;           // as in StepView
-  int least_group_rows = kLeastGroupRows;
-  bool by_groups = false;  // how queries stand: wide_attend() says it
+  uint16_t* queries = nullptr;             // scratch: wide_query_halves() of these
+  float* scales = nullptr;                 // scratch: [n_rows, n_heads]
+  int64_t n_past = 0;                      // as in StepView
+  int least_group_rows = kLeastGroupRows;  // only tests and benches give another
+  bool by_groups = false;                  // how queries stand: wide_attend() says it
 };
 void wide_attend(const WideAttend& p, const Launch& how);
 

@@ -130,8 +130,9 @@ __device__ __forceinline__ const uint8_t* stripe_at(const WideArgs& a, const Wid
   return base + stripe * a.stripe_bytes;
 }
 
-// A kernel behind begins when this one's input is there, so it may rely on that too, and waits for
-// all of this one's rows by itself.
+// A kernel waits for its input, then lets the next one begin. A next one that reads the same input
+// (begins_beside) need not wait for it again. It waits for the kernel before at its own end, so
+// that a third one, which waits for it alone, finds the rows of both.
 __device__ __forceinline__ void begin_products_of(const WideGemm& p) {
   if (!p.begins_beside) wait_for_previous_kernel();
   let_next_kernel_begin();

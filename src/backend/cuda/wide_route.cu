@@ -6,8 +6,8 @@
 //          of each half of its warps, warp w has the segments w, w + 8, .. of eight experts, whose
 //          weights stay in registers where they fit, and takes four rows at a time, so that 32 sums
 //          are added over the lanes at once; the warps' sums are added in their order. Then a warp
-//          chooses for a row (choose.cuh). All sums are in the order of route.cu, whatever rows
-//          stand beside.
+//          chooses for a row (choose.cuh). Scores are sums of floats, in the same order whatever
+//          rows stand beside; route.cu's are of integers (docs/decisions/0026).
 // Limits   n_experts <= 1024, n_used <= 16, d_model % 32 == 0, <= 8192 (the launcher checks).
 // Cost     see bench/results/gpu_wide.md.
 // SPDX-License-Identifier: Apache-2.0

@@ -49,9 +49,9 @@ class ExpertWaves {
   // For the step under way: whether a layer's experts are all resident or come in waves.
   bool has(LayerId layer) const { return layers_[index(layer)].is_here; }
   int n_waves(LayerId layer) const { return layers_[index(layer)].n_waves; }
-  // What the device tells when it has sorted a layer's pairs: of each layer where any has waves,
-  // else of some, so that people see how far a step is. (To tell is a kernel that nothing runs
-  // beside.)
+  // Whether the device tells when it has sorted the layer's pairs, and what: every layer if any
+  // layer of the step has waves, otherwise every eighth, which shows how far a step is. (To tell
+  // takes a kernel that nothing runs beside.)
   bool tells(LayerId layer) const { return has_waves_ || layer.value % kToldLayers == 0; }
   int32_t* n_pairs(LayerId layer) const { return n_pairs_ + index(layer) * n_experts_; }
   uint64_t* told(LayerId layer) const { return told_ + index(layer); }

@@ -1,6 +1,6 @@
-// How fast a plan really is, by a few dozen steps with it: what decides between plans that a
-// forecast cannot tell apart. Every automatic choice that is known to have failed elsewhere trusted
-// a microbenchmark.
+// How fast a plan really is: up to 280 steps run with it, and 24 of them count. This decides
+// between plans that a forecast cannot tell apart. Every automatic choice that is known to have
+// failed elsewhere trusted a microbenchmark.
 //
 // Steps count once the cache knows the text. Before that copies fill the link in every plan, and
 // all of them are as slow: on an H200 98.5 to 99.6 tokens/s for plans that end at 255 to 270
