@@ -129,6 +129,29 @@ __device__ __forceinline__ void leave_sums(const PerLane<float>& got, float* sum
   sums[(kUnitChunks * warp_index() + lane % 4) * 8 + lane / 4] = got[lane];
 }
 
+// The dot product of a stripe's row: its chunk sums in order, 8 apart.
+__device__ __forceinline__ float sum_of_chunks(const float* chunk, int n_chunks) {
+  float dot = 0.0f;
+#pragma unroll 4
+  for (int c = 0; c < n_chunks; ++c) dot = __fadd_rn(dot, chunk[8 * c]);
+  return dot;
+}
+
+// The row, normalised or as it came, in the memory of the block, behind a barrier.
+template <bool has_norm>
+__device__ __forceinline__ InputRow stage_input(const ProjectRowArgs& a, NormedRow& row,
+                                                float* squares, uint8_t* staged) {
+  if constexpr (has_norm) {
+    row.add_squares(squares);
+    __syncthreads();
+    row.stage(squares, staged);
+  } else {
+    copy_row(a.in, a.shape.n_chunks, staged, warp_index(), kWarps);
+  }
+  __syncthreads();
+  return staged_row(staged, a.shape.n_chunks, 0);
+}
+
 // What the kernel does with a row besides multiplying: normalises it, nothing, or adds the router's
 // scores.
 enum class RowWork { norm, none, scores };
@@ -182,16 +205,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   wait_for_previous_kernel();
   const float before = has_output && a.adds ? __ldcg(out) : 0.0f;
 
-  uint8_t* const staged = shared + Plan::kRowAt;
-  if constexpr (has_norm) {
-    row.add_squares(s.squares);
-    __syncthreads();
-    row.stage(s.squares, staged);
-  } else {
-    copy_row(a.in, a.shape.n_chunks, staged, warp, kWarps);
-  }
-  __syncthreads();
-  const InputRow in = staged_row(staged, a.shape.n_chunks, 0);
+  const InputRow in = stage_input<has_norm>(a, row, s.squares, shared + Plan::kRowAt);
   if (asked.exists()) {
     PerLane<float> got;
     with_own_type(
@@ -209,9 +223,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(2))
   if (has_output) {
     const float* const chunk =
         s.sums[of_rest ? 1 : 0] + thread / 8 * a.shape.n_units() * kUnitChunks * 8 + lane % 8;
-    float dot = 0.0f;
-#pragma unroll 4
-    for (int c = 0; c < a.shape.n_chunks; ++c) dot = __fadd_rn(dot, chunk[8 * c]);
+    float dot = sum_of_chunks(chunk, a.shape.n_chunks);
     dot = __fadd_rn(dot, part.bias ? __ldg(part.bias + out_row) : 0.0f);
     if (a.adds) dot = __fadd_rn(before, dot);
     *out = dot;
