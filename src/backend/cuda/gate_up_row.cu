@@ -230,6 +230,80 @@ __device__ __forceinline__ Int8Place place_in(const Int8Rows& rows, int n_cols, 
           kSegment * segment + 4 * lane < n_cols};
 }
 
+// Whose hidden values a block makes, by the list: its group `which`.
+__device__ __forceinline__ Own read_own(const RowArgs& a, int which) {
+  const ExpertGroup* const group = a.p.list.groups + which;
+  const auto read = [](const uint8_t* const* p) {
+    return reinterpret_cast<const uint8_t*>(__ldcg(reinterpret_cast<const unsigned long long*>(p)));
+  };
+  const int place = a.p.landing.data ? __ldcg(&group->landing) : -1;
+  return {read(&group->gate), read(&group->up), place_of(a.p.landing, place), __ldcg(group->slot),
+          false};
+}
+
+// The same by the experts that were found: rank `which`'s, or the shared one. By a warp.
+__device__ __forceinline__ void choose_own(const RowArgs& a, const RowExperts& found, int which,
+                                           int lane, Own& chosen) {
+  const Ranking& r = a.p.ranking;
+  if (which == a.p.shape.n_used) {
+    if (lane == 0) chosen = {r.shared[0], r.shared[1], nullptr, which, false};
+  } else if (lane == which) {
+    const uint8_t* const at = found.found.at.value;
+    chosen = {at, at ? at + r.up_at : nullptr, place_of(a.p.landing, found.found.landing.value),
+              which, found.found.cpu != 0 && (found.found.link >> which & 1u)};
+  }
+}
+
+// Waits until the host has its request.
+__device__ __forceinline__ void await_request(const RowArgs& a) {
+  const uint64_t number = request_of(a.missing.step, a.missing.number);
+  while (acquired_here(&a.missing.relay->asked) < number) pause(50);
+}
+
+// A block among those that rank, and what its threads have read before the wait.
+struct RankingBlock {
+  bool writes_list;
+  int which;               // the rank whose expert it computes, or n_used
+  int expert;              // that the thread ranks, with others
+  const uint8_t* address;  // its
+  Forced forced;
+};
+
+// By all threads: ranks the experts and finds the block's own, or else writes the list; false
+// there. row: where the input goes, staged, unless it is made of sums. A barrier is to follow.
+template <int most, bool by_sums>
+__device__ __forceinline__ bool choose_by_rank(const RowArgs& a, const RankingBlock& block,
+                                               NormedRow& input, float* squares, uint8_t* row,
+                                               Scored& scored, Own& chosen) {
+  const Ranking& r = a.p.ranking;
+  const int own = static_cast<int>(threadIdx.x), warp = warp_index(), lane = lane_index();
+  const float score = read_scores<by_sums>(r, input, a.p.shape.d_model, squares, scored);
+  const int n_landed = a.p.landing.data ? __ldcg(a.missing.landing.n_taken) : 0;
+  const Ranks<most> all({score}, r.n_experts, scored.keys, warp);
+  if (own < most) scored.scores[own] = score;
+  if (!by_sums && !block.writes_list) copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
+  if (by_sums && block.writes_list) {
+    input.write(squares, [&](int segment, int lane_of) {
+      return place_in(a.p.a, a.p.shape.d_model, segment, lane_of);
+    });
+  }
+  __syncthreads();
+  const int rank = all.rank().value;
+  if (rank < a.p.shape.n_used && Ranks<most>::is_first_lane(lane)) {
+    scored.experts[rank] = block.expert, scored.at[rank] = block.address;
+    scored.best[rank] = all.score(lane);
+  }
+  __syncthreads();
+  if (warp != 0 && !block.writes_list) return true;
+  const RowExperts found = find_experts(a, scored, block.forced, n_landed);
+  if (block.writes_list) {
+    tell_of_row(a, scored, found, n_landed);
+    return false;
+  }
+  choose_own(a, found, block.which, lane, chosen);
+  return true;
+}
+
 // most: of the experts that are ranked; 0: the list says who was chosen. by_sums: of their scores.
 // is_roomy: a block has the shared memory for whole units, two to a warp (row_room.h).
 template <Type type, int most, bool by_sums, bool is_roomy>
@@ -254,58 +328,19 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
   uint8_t* const row = shared + kWarps * n_slots * kSlot;
   WeightRing ring(shared + warp * n_slots * kSlot, kSlot, barriers + warp * kMostSlots, n_slots);
   const Ranking& r = a.p.ranking;
-  const uint8_t* address = nullptr;  // of the expert it ranks: cold memory, so before the wait
-  const int expert = RanksOf::expert(warp, lane);
-  if (ranks && expert < r.n_experts) address = r.table[expert];
-  Forced forced;
-  if (ranks && (warp == 0 || writes_list)) forced = read_forced(a, lane);
-  const int n_cols = a.p.shape.d_model;
-  NormedRow input(r.x, {r.norm, r.eps}, by_sums ? n_cols : 0, warp);
+  RankingBlock ranking{writes_list, which, RanksOf::expert(warp, lane), nullptr, {}};
+  // The table is cold memory.
+  if (ranks && ranking.expert < r.n_experts) ranking.address = r.table[ranking.expert];
+  if (ranks && (warp == 0 || writes_list)) ranking.forced = read_forced(a, lane);
+  NormedRow input(r.x, {r.norm, r.eps}, by_sums ? a.p.shape.d_model : 0, warp);
   wait_for_previous_kernel();
   if (!writes_list) let_next_kernel_begin();
 
   if constexpr (ranks) {
-    const int own = static_cast<int>(threadIdx.x);
-    const float score = read_scores<by_sums>(r, input, n_cols, squares, scored);
-    const int n_landed = a.p.landing.data ? __ldcg(a.missing.landing.n_taken) : 0;
-    const RanksOf all({score}, r.n_experts, scored.keys, warp);
-    if (own < most) scored.scores[own] = score;
-    if (!by_sums && !writes_list) copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
-    if (by_sums && writes_list) {
-      input.write(squares, [&](int segment, int lane_of) {
-        return place_in(a.p.a, n_cols, segment, lane_of);
-      });
-    }
-    __syncthreads();
-    const int rank = all.rank().value;
-    if (rank < a.p.shape.n_used && RanksOf::is_first_lane(lane)) {
-      scored.experts[rank] = expert, scored.at[rank] = address;
-      scored.best[rank] = all.score(lane);
-    }
-    __syncthreads();
-    if (warp == 0 || writes_list) {
-      const RowExperts found = find_experts(a, scored, forced, n_landed);
-      if (writes_list) return tell_of_row(a, scored, found, n_landed);
-      if (which == a.p.shape.n_used) {
-        if (lane == 0) chosen = {r.shared[0], r.shared[1], nullptr, which, false};
-      } else if (lane == which) {
-        const uint8_t* const at = found.found.at.value;
-        chosen = {at, at ? at + r.up_at : nullptr, place_of(a.p.landing, found.found.landing.value),
-                  which, found.found.cpu != 0 && (found.found.link >> which & 1u)};
-      }
-    }
+    if (!choose_by_rank<most, by_sums>(a, ranking, input, squares, row, scored, chosen)) return;
   } else {
     copy_row(a.p.a, a.shape.n_chunks, row, warp, kWarps);
-    if (threadIdx.x == 0) {
-      const ExpertGroup* const group = a.p.list.groups + which;
-      const auto read = [](const uint8_t* const* p) {
-        return reinterpret_cast<const uint8_t*>(
-            __ldcg(reinterpret_cast<const unsigned long long*>(p)));
-      };
-      const int place = a.p.landing.data ? __ldcg(&group->landing) : -1;
-      chosen = {read(&group->gate), read(&group->up), place_of(a.p.landing, place),
-                __ldcg(group->slot), false};
-    }
+    if (threadIdx.x == 0) chosen = read_own(a, which);
   }
   __syncthreads();
   const bool is_shared = a.p.shape.shared_d_ff > 0 && which == a.p.shape.n_used;
@@ -313,10 +348,7 @@ __global__ void __launch_bounds__(kThreads, blocks_per_sm(kRoomForDown<type> ? 3
       32 * block >= (is_shared ? a.p.shape.shared_d_ff : a.p.shape.d_ff)) {
     return;
   }
-  if (chosen.waits) {
-    const uint64_t number = request_of(a.missing.step, a.missing.number);
-    while (acquired_here(&a.missing.relay->asked) < number) pause(50);
-  }
+  if (chosen.waits) await_request(a);
   const uint8_t* const stripe =
       (warp < 4 ? chosen.gate : chosen.up) + (4 * block + warp % 4) * a.stripe_bytes;
   const int n_units = (a.shape.n_chunks + kChunks - 1) / kChunks;
