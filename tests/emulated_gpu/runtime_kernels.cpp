@@ -99,6 +99,10 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, void** args, siz
     std::memcpy(l.params.data() + kernel->params[i].offset, args[i],
                 static_cast<size_t>(kernel->params[i].n_bytes));
   }
+  if (std::getenv("EMULATED_TRACE")) {
+    std::fprintf(stderr, "%s: (%u, %u, %u) blocks of %u threads, %zu bytes\n", kernel->name.c_str(),
+                 grid.x, grid.y, grid.z, block.x, shared_bytes);
+  }
   stream_of(stream).give([l](EmulatedStream& s) { s.add({l, {}, {}}); });
   return told(cudaSuccess);
 }

@@ -218,6 +218,25 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = reinterpret_cast<cudaGraph_t>(stream_of(stream).recording.release());
   return told(cudaSuccess);
 }
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* graph,
+                                     const cudaGraphNode_t** dependencies,
+                                     const cudaGraphEdgeData** edges, size_t* n_dependencies) {
+  EmulatedStream::Recorded* const recorded = stream_of(stream).recording.get();
+  *status = recorded ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  if (id) *id = 1;
+  if (graph) *graph = reinterpret_cast<cudaGraph_t>(recorded);
+  if (dependencies) *dependencies = nullptr;
+  if (edges) *edges = nullptr;
+  if (n_dependencies) *n_dependencies = 0;
+  return told(cudaSuccess);
+}
+// How many there are; a node itself is nothing that could be asked.
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* n_nodes) {
+  if (nodes) return told(cudaErrorNotSupported);
+  *n_nodes = reinterpret_cast<EmulatedStream::Recorded*>(graph)->size();
+  return told(cudaSuccess);
+}
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   const auto& recorded = *reinterpret_cast<EmulatedStream::Recorded*>(graph);
   for (const auto& op : recorded) {

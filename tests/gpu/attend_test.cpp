@@ -313,14 +313,13 @@ TEST_F(AttendTest, EveryShapeWithinTheBound) {
 }
 
 TEST_F(AttendTest, OnCardsWithLessSharedMemory) {
-  Launch small = how;
-  small.shared_bytes = 64 << 10;  // of a block on sm_75
+  Launch small = with_little_shared(how, 64);
   for (const Type type : {Type::f16, Type::bf16}) {
     check_all({type, 32, 4, 128, 64, NormOfHeads::per_head, false, {{0, 300}, {1, 90}}}, small);
     check_all({type, 6, 2, 96, 48, NormOfHeads::per_head, true, {{0, 150}}}, small);
     check_all({type, 16, 1, 256, 32, NormOfHeads::whole, false, {{0, 200}, {1, 90}}}, small);
   }
-  small.shared_bytes = 99 << 10;  // on sm_86 and 89
+  small = with_little_shared(how, 99);
   for (const Type type : {Type::f16, Type::bf16}) {
     check_all({type, 16, 1, 256, 32, NormOfHeads::whole, false, {{0, 200}}}, small);
   }

@@ -38,6 +38,13 @@ class DeviceTest : public testing::Test {
   Launch how;
 };
 
+// As if a block had no more than this shared memory: 64 KB on sm_75, 99 on sm_86, 89 and 120.
+inline Launch with_little_shared(Launch how, int kilobytes) {
+  how.shared_bytes = std::min(how.shared_bytes, kilobytes << 10);
+  how.shared_per_sm = std::min(how.shared_per_sm, (kilobytes == 64 ? 64 : kilobytes + 1) << 10);
+  return how;
+}
+
 // n values of T in device memory. As the kernels ask for it, whole lines of 128 bytes; and what a
 // test did not write is a pattern that is no number.
 template <typename T>

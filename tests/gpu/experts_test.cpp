@@ -211,11 +211,9 @@ TEST_F(ExpertsTest, RealShapesToTheBit) {
 
 // Steps that do not fit into the shared memory of sm_75, or of sm_86, 89 and 120, as they do here.
 TEST_F(ExpertsTest, BlocksWithLittleSharedMemoryToTheBit) {
-  Launch small = how;
-  small.overlaps = false;
-  for (const bool is_turing : {true, false}) {
-    small.shared_bytes = is_turing ? 64 << 10 : 99 << 10;
-    small.shared_per_sm = is_turing ? 64 << 10 : 100 << 10;
+  for (const int kilobytes : {64, 99}) {
+    Launch small = with_little_shared(how, kilobytes);
+    small.overlaps = false;
     // Of a single row, some warps with two experts; rows of less than a unit and of several.
     for (const Type type : woven_types()) {
       check({type, type, 1, 8, 9, 2048, 768, 256}, -1, small);
@@ -383,9 +381,8 @@ TEST_F(ExpertsTest, RankedByTheKernelsAsByTheList) {
 }
 
 TEST_F(ExpertsTest, RankedAsByTheListWithLittleSharedMemory) {
-  Launch small = how;
+  Launch small = with_little_shared(how, 64);
   small.overlaps = false;
-  small.shared_bytes = small.shared_per_sm = 64 << 10;  // sm_75
   for (const int n_experts : {100, 256}) check_ranking(1, 1, n_experts, 256, true, small);
 }
 

@@ -132,6 +132,7 @@ TEST_F(ProjectTest, ProjectsMoreStripesThanBlocksHaveToTheBit) {
   const Device<float> device_x(x), device_norm_weight(norm), device_bias(bias);
   HostInt8 host(1, kCols);
   host.quantize(0, device_norm(x, norm, 1e-6f));
+  const DeviceInt8 a8(1, kCols);
   for (const auto& c : kCases) {
     const Weight a(c.first, kCols, c.n_first, 1), b(c.second, kCols, c.n_second, 2);
     const bool has_bias = c.n_first <= std::ssize(bias);
@@ -147,6 +148,7 @@ TEST_F(ProjectTest, ProjectsMoreStripesThanBlocksHaveToTheBit) {
     p.weights[p.n_weights++] = {b.type, b.data(), c.n_second, nullptr, c.n_first};
     p.out = out.data();
     p.out_stride = c.n_first + c.n_second;
+    p.a = a8.rows();  // where project_row.cu's memory does not fit
     project_in(p, how);
     std::vector<float> want;
     for (int i = 0; i < c.n_first; ++i) {
@@ -162,11 +164,9 @@ TEST_F(ProjectTest, ProjectsMoreStripesThanBlocksHaveToTheBit) {
 
 // A single row of Q8_0, and one of 8,192 columns of Q6_K, is not for project_row.cu on sm_75.
 TEST_F(ProjectTest, BlocksWithLittleSharedMemoryToTheBit) {
-  Launch small = how;
-  small.overlaps = false;
-  for (const bool is_turing : {true, false}) {
-    small.shared_bytes = is_turing ? 64 << 10 : 99 << 10;
-    small.shared_per_sm = is_turing ? 64 << 10 : 100 << 10;
+  for (const int kilobytes : {64, 99}) {
+    Launch small = with_little_shared(how, kilobytes);
+    small.overlaps = false;
     for (const Type type : woven_types()) {
       for (const int n_cols : {768, 2048, 8192, 9216}) check_add(type, 1, n_cols, 72, true, small);
     }

@@ -430,9 +430,7 @@ TEST_F(WideAttendTest, ARowsBytesDoNotDependOnTheRowsBesideNorOnTheCard) {
     return values;
   };
   expect_same_bits(want, alone(how), "without a device's buffers");
-  Launch small = how;
-  small.shared_bytes = 64 << 10;  // of a block on sm_75
-  expect_same_bits(want, alone(small), "with one tile");
+  expect_same_bits(want, alone(with_little_shared(how, 64)), "with one tile");
   // By groups of warps, where the card has them: other bits, and they do not depend on rows either.
   p.least_group_rows = 1;
   const auto by_groups = alone(how);

@@ -48,9 +48,9 @@ __device__ __forceinline__ void end_list(const ListExperts& p, int n_routed, int
   }
 }
 
-// Groups in order of the first slot that chose their expert, a thread for each slot. A group has
-// room for 16 slots; what is beyond begins another one. The kernels of a single row take a group
-// for each slot.
+// Groups in order of the first slot that chose their expert, a thread for each slot. A group has a
+// slot for each row at most, as much as the kernels behind have room for; where a row has an expert
+// twice, what is beyond begins another one. The kernels of a single row take a group for each slot.
 __global__ void __launch_bounds__(kThreads)
     list_experts_kernel(const __grid_constant__ ListExperts p) {
   __shared__ int32_t ids[kThreads];
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
     n_before += s < slot && ids[s] == id;
     n_behind += s > slot && ids[s] == id;
   }
-  begins[slot] = slot < n_slots && n_before % kMaxRows == 0;
+  begins[slot] = slot < n_slots && n_before % p.n_rows == 0;
   __syncthreads();
   // Of all groups, and of those that began up to the one that this slot is in.
   int n_groups = 0, own = -1;
@@ -78,13 +78,13 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (slot < n_slots) {
     ExpertGroup& group = p.list.groups[own];
-    group.row[n_before % kMaxRows] = static_cast<int16_t>(slot / p.n_used);
-    group.slot[n_before % kMaxRows] = static_cast<int16_t>(slot);
+    group.row[n_before % p.n_rows] = static_cast<int16_t>(slot / p.n_used);
+    group.slot[n_before % p.n_rows] = static_cast<int16_t>(slot);
     if (begins[slot]) {
       const auto* const at = reinterpret_cast<const uint8_t*>(
           __ldcg(reinterpret_cast<const unsigned long long*>(p.table + id)));
       group.gate = at, group.up = at ? at + p.up_at : at, group.down = at ? at + p.down_at : at;
-      group.n_pairs = min(n_behind + 1, kMaxRows);
+      group.n_pairs = min(n_behind + 1, p.n_rows);
     }
   }
   if (slot == 0) end_list(p, n_groups, n_rows);
