@@ -3,6 +3,8 @@
 #include "emulated_gpu/memory.h"
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -36,12 +38,25 @@ const Region* region_with(uint64_t address, uint64_t* first) {
   return &next->second;
 }
 
+// The host's memory is pinned by whole pages, so kernels that read whole lines may begin in front
+// of what was registered, and go on behind it.
+bool is_on_host_pages(uint64_t address) {
+  const uint64_t page = address & ~uint64_t{4095};
+  auto next = regions().lower_bound(page + 4096);
+  if (next == regions().begin()) return false;
+  --next;  // the last one that begins in this page or before it
+  return next->second.what == MemoryOf::host && next->second.end > page;
+}
+
 }  // namespace
 
 void add_region(const void* first, size_t n_bytes, MemoryOf what) {
   const std::unique_lock lock(mutex);
   const auto at = reinterpret_cast<uint64_t>(first);
   regions()[at] = {at + n_bytes, what};
+  if (std::getenv("EMULATED_TRACE")) {
+    std::fprintf(stderr, "memory %d: %#lx to %#lx\n", static_cast<int>(what), at, at + n_bytes);
+  }
   if (what == MemoryOf::device) used += n_bytes;
   ++generation;
 }
@@ -50,6 +65,7 @@ bool remove_region(const void* first) {
   const std::unique_lock lock(mutex);
   const auto found = regions().find(reinterpret_cast<uint64_t>(first));
   if (found == regions().end()) return false;
+  if (std::getenv("EMULATED_TRACE")) std::fprintf(stderr, "memory gone: %#lx\n", found->first);
   if (found->second.what == MemoryOf::device) used -= found->second.end - found->first;
   regions().erase(found);
   ++generation;
@@ -69,12 +85,8 @@ bool is_known(uint64_t address, size_t n_bytes) {
   const std::shared_lock lock(mutex);
   uint64_t first = 0;
   const Region* const r = region_with(address, &first);
-  if (!r) return false;
-  // Of blocks without a gap between them a read may have parts of two.
-  for (uint64_t end = r->end; address + n_bytes > end;) {
-    const auto next = regions().find(end);
-    if (next == regions().end()) return false;
-    end = next->second.end;
+  if (!r || address + n_bytes > r->end) {
+    return is_on_host_pages(address) && is_on_host_pages(address + n_bytes - 1);
   }
   last[1] = last[0];
   last[0] = {first, r->end, now};
@@ -93,7 +105,8 @@ std::string place_of(uint64_t address) {
   auto next = regions().upper_bound(address);
   if (next == regions().begin()) return "before all that was allocated";
   --next;
-  return cat_place(address - next->first, next->second.end - next->first);
+  return cat_place(address - next->first, next->second.end - next->first) + " (" +
+         std::to_string(address) + ")";
 }
 
 size_t region_bytes(const void* first) {
