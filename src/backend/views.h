@@ -173,8 +173,9 @@ struct DeltaNetView {
   int64_t key_cols() const { return int64_t{n_key_heads} * head_dim; }
   int64_t value_cols() const { return int64_t{n_value_heads} * head_dim; }
   int64_t conv_cols() const { return 2 * key_cols() + value_cols(); }
-  // Of project_in's result: q k v (conv_cols), z (value_cols), b and a.
-  int64_t in_cols() const { return conv_cols() + value_cols() + 2 * n_value_heads; }
+  // Of project_in's result: q k v (conv_cols), z (value_cols), b and a; rows begin at multiples of
+  // 16 bytes, as GPUs read them.
+  int64_t in_cols() const { return (conv_cols() + value_cols() + 2 * n_value_heads + 3) / 4 * 4; }
   int64_t b_column(int h) const {
     const int r = n_sharing();
     const int64_t at = gate_columns == GateColumns::apart ? h : h / r * 2 * r + h % r;

@@ -77,7 +77,7 @@ SLUICE_LANE_FN int64_t conv_cols_of(const DeltaNetStep& p) {
 }
 // Of a row of the step's input: what the convolution takes, z, b and a.
 SLUICE_LANE_FN int64_t in_cols_of(const DeltaNetStep& p) {
-  return conv_cols_of(p) + static_cast<int64_t>(p.n_value_heads) * (p.head_dim + 2);
+  return (conv_cols_of(p) + static_cast<int64_t>(p.n_value_heads) * (p.head_dim + 2) + 3) / 4 * 4;
 }
 SLUICE_LANE_FN int key_head_of(const DeltaNetStep& p, int head) {
   return p.by_remainder ? head % p.n_key_heads : head / (p.n_value_heads / p.n_key_heads);
