@@ -45,6 +45,9 @@ bool is_special(const std::string& path) {
 // string.
 constexpr size_t kMaxListed = 64;  // a file beyond that is not removed by a signal
 std::array<std::atomic<const char*>, kMaxListed> partial_names{};
+// And those that a handler has taken and may not have removed yet: a second one, of another signal
+// or in another thread, ends the program, so it removes them too.
+std::array<std::atomic<const char*>, kMaxListed> taken_names{};
 std::atomic<bool> is_ending{false};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
@@ -67,8 +70,11 @@ int list_partial(const char* name) {
 
 void remove_partial_files() noexcept {
   is_ending = true;
-  for (auto& listed : partial_names) {
-    if (const char* name = listed.exchange(nullptr)) ::unlink(name);
+  for (size_t i = 0; i < kMaxListed; ++i) {
+    if (const char* const name = partial_names[i].exchange(nullptr)) taken_names[i] = name;
+  }
+  for (const auto& taken : taken_names) {
+    if (const char* const name = taken) ::unlink(name);
   }
 }
 

@@ -67,7 +67,7 @@ class Pull {
   }
 
  private:
-  bool stops() { return stops_ = stops_ || interrupt_.take(); }
+  bool stops() { return stops_ = stops_ || interrupt_.was_pressed(); }
 
   std::string path_of(const hub::RepoFile& file) const { return cat(folder_, "/", file.path); }
 

@@ -43,13 +43,13 @@ void Chat::load_prompt_cache() {
 chat::Answer Chat::print_answer(const Asking& asking) {
   AnswerPrinter printer(options_.show_thinking, options_.wrap);
   PromptBar bar;
-  interrupts_.take();
+  interrupts_.forget();
   chat::Listener listener{
       .on_text =
           [&](bool is_thinking, std::string_view text) {
             if (!options_.quiet) printer.print(is_thinking, text);
           },
-      .interrupted = [&] { return interrupts_.take() || std::ferror(stdout) != 0; },
+      .interrupted = [&] { return interrupts_.was_pressed() || std::ferror(stdout) != 0; },
       .on_progress = bar.updater()};
   if (prompt_cache_.is_on() && !is_chat_) {
     listener.on_read = [&](std::span<const TokenId> prompt, size_t n_held) {
@@ -110,7 +110,7 @@ void Chat::converse(LineEditor& editor) {
   while (!ends_) {
     const LineEditor::Input input = editor.read("> ", std::exchange(to_edit_, ""));
     if (input.outcome == LineEditor::Outcome::end) return;
-    interrupts_.take();  // meant for what was being typed
+    interrupts_.forget();  // meant for what was being typed
     if (input.outcome == LineEditor::Outcome::interrupted) {
       if (input.was_empty && !std::exchange(said_how_to_end_, true)) {
         std::fprintf(stderr, "%s\n", dimmed_on_stderr("(Ctrl-D or /quit ends the chat)").c_str());

@@ -64,11 +64,9 @@ InterruptGuard::InterruptGuard() {
 
 InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
 
-bool InterruptGuard::take() {
-  const bool pressed = n_presses > 0;
-  n_presses = 0;
-  return pressed;
-}
+bool InterruptGuard::was_pressed() const { return n_presses > 0; }
+
+void InterruptGuard::forget() { n_presses = 0; }
 
 MainThreadSignals::MainThreadSignals() {
   sigset_t signals;

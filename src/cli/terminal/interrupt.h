@@ -1,6 +1,6 @@
 // Signals. Those that end the program do so without leaving half-written files behind. Ctrl-C while
-// an answer is made: the first press asks it to stop, and a second one ends the program if nothing
-// has taken notice of the first.
+// an answer is made: the first press asks it to stop, and a second one ends the program, which may
+// stand still at a terminal that takes no output.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,8 +21,9 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // Whether Ctrl-C was pressed since the last call.
-  bool take();
+  // Whether Ctrl-C was pressed since forget().
+  bool was_pressed() const;
+  void forget();
 
  private:
   struct sigaction before_;
