@@ -7,18 +7,6 @@
 namespace sluice::emulated_gpu {
 namespace {
 
-struct And {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a & b);
-  }
-};
-struct Or {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a | b);
-  }
-};
 struct Xor {
   template <typename T>
   T operator()(T a, T b) const {

@@ -161,7 +161,6 @@ int living(const Cluster& c) {
 void arrive_in_cluster(Warp& w, const Instruction&, Mask lanes) {
   Cluster& c = *w.block.cluster;
   w.cluster_phase = c.phase;
-  w.has_arrived_in_cluster = true;
   c.arrived += __builtin_popcount(lanes);
   if (c.arrived >= living(c)) {
     c.arrived = 0;

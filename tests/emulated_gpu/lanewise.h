@@ -15,6 +15,53 @@ using Name = std::vector<std::string_view>;
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
 
+// Sums of integers wrap; of floats the least and the most are numbers, where one is none.
+struct Add {
+  template <typename T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(
+          static_cast<Unsigned<T>>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b)));
+    } else {
+      return a + b;
+    }
+  }
+};
+struct Least {
+  template <typename T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (a == b) return std::signbit(a) ? a : b;
+      return std::fmin(a, b);
+    } else {
+      return a < b ? a : b;
+    }
+  }
+};
+struct Most {
+  template <typename T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (a == b) return std::signbit(a) ? b : a;
+      return std::fmax(a, b);
+    } else {
+      return a > b ? a : b;
+    }
+  }
+};
+struct And {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+struct Or {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+
 template <typename T, typename F>
 void unary(Warp& w, const Instruction& i, Mask lanes) {
   const Source<T> a(w, w.operand(i, 1));

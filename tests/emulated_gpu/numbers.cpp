@@ -9,18 +9,7 @@ namespace {
 
 __extension__ typedef __int128 Int128;
 
-// Sums and products of integers wrap.
-struct Add {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(
-          static_cast<Unsigned<T>>(static_cast<Unsigned<T>>(a) + static_cast<Unsigned<T>>(b)));
-    } else {
-      return a + b;
-    }
-  }
-};
+// Products of integers wrap, as sums do.
 struct Subtract {
   template <typename T>
   T operator()(T a, T b) const {
@@ -82,29 +71,6 @@ struct Remainder {
       return static_cast<T>(a % b);
     } else {
       return a;
-    }
-  }
-};
-// Of floats the number, where one is none.
-struct Least {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (a == b) return std::signbit(a) ? a : b;
-      return std::fmin(a, b);
-    } else {
-      return a < b ? a : b;
-    }
-  }
-};
-struct Most {
-  template <typename T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (a == b) return std::signbit(a) ? b : a;
-      return std::fmax(a, b);
-    } else {
-      return a > b ? a : b;
     }
   }
 };

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "emulated_gpu/memory.h"
 #include "emulated_gpu/program.h"
 #include "emulated_gpu/ptx_text.h"
 
@@ -117,6 +118,7 @@ void Parser::top_level(std::string_view statement, bool has_value) {
   const auto n_words = static_cast<size_t>(v.n_bytes / 8 + 1);
   module_.globals_.push_back(std::make_unique<uint64_t[]>(n_words));
   auto* const bytes = reinterpret_cast<std::byte*>(module_.globals_.back().get());
+  add_region(bytes, 8 * n_words, MemoryOf::module);
   if (has_value) {
     std::string_view values = trimmed(statement.substr(statement.find('=') + 1));
     if (values.starts_with('{')) values = values.substr(1, values.size() - 2);

@@ -197,10 +197,5 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute what, i
                     static_cast<int>(kernel->static_bytes) + value <= shared_per_block();
   return told(fits ? cudaSuccess : cudaErrorInvalidValue);
 }
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, const void*, int,
-                                                          size_t shared_bytes) {
-  *n = static_cast<int>(shared_bytes) > shared_per_block() / 2 ? 1 : 2;
-  return told(cudaSuccess);
-}
 
 }  // extern "C"

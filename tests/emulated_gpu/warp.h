@@ -96,7 +96,6 @@ class Warp {
   bool is_folding = false;  // between the halves of bar.red
   int barrier = -1;
   unsigned cluster_phase = 0;
-  bool has_arrived_in_cluster = false;
   std::vector<std::byte> local;  // [lane][local_bytes]
 
   // cp.async of each lane, by group.

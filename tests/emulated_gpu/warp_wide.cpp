@@ -1,16 +1,13 @@
 // What the lanes of a warp, or the warps of a block, do together; and handler_of(). See handlers.h.
 // SPDX-License-Identifier: Apache-2.0
-#include "emulated_gpu/handlers.h"
-#include "emulated_gpu/values.h"
+#include "emulated_gpu/lanewise.h"
 
 namespace sluice::emulated_gpu {
 namespace {
 
-using Name = std::vector<std::string_view>;
-
 enum Shuffle { idx, bfly, up, down };
 
-// d|p, a, b, c, mask; space holds how.
+// d|p, a, b, c, mask
 template <Shuffle how>
 void shuffle(Warp& w, const Instruction& i, Mask lanes) {
   const Lanes<uint32_t> a(w, w.operand(i, 2)), b(w, w.operand(i, 3)), c(w, w.operand(i, 4));
@@ -70,44 +67,14 @@ void reduce(Warp& w, const Instruction& i, Mask lanes) {
   });
   each(lanes, [&](int l) { put(w, w.operand(i, 0), l, out); });
 }
-struct Sum {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
-  }
-};
-struct Low {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return std::min(a, b);
-  }
-};
-struct High {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return std::max(a, b);
-  }
-};
-struct Both {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a & b);
-  }
-};
-struct Any {
-  template <typename T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a | b);
-  }
-};
 
 template <typename T>
 Handler reduce_handler(std::string_view how) {
-  if (how == "add") return reduce<T, Sum>;
-  if (how == "min") return reduce<T, Low>;
-  if (how == "max") return reduce<T, High>;
-  if (how == "and") return reduce<T, Both>;
-  if (how == "or") return reduce<T, Any>;
+  if (how == "add") return reduce<T, Add>;
+  if (how == "min") return reduce<T, Least>;
+  if (how == "max") return reduce<T, Most>;
+  if (how == "and") return reduce<T, And>;
+  if (how == "or") return reduce<T, Or>;
   return nullptr;
 }
 

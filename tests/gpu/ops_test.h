@@ -4,8 +4,10 @@
 
 #include "backend/cuda/cuda_device.h"
 #include "base/thread_pool.h"
+#include "base/units.h"
 #include "gpu/tiny_model.h"
 #include "quant/activation.h"
+#include "support/error_of.h"
 
 namespace sluice::backend::cuda::test {
 
@@ -47,6 +49,26 @@ class OpsTest : public DeviceTest {
   std::unique_ptr<Side> gpu;
   std::unique_ptr<DeviceOps> gpu_ops;
   std::unique_ptr<Ops> cpu_ops;
+};
+
+// With scratch for some of what the GPU's operations need, and what they say they cannot do.
+class CudaOpsTest : public OpsTest {
+ protected:
+  std::unique_ptr<DeviceOps> make_gpu_ops() override {
+    scratch = device->allocate(MemoryKind::device, kMiB);  // some of what it needs
+    return device->make_ops(*stream, {}, {scratch.data() + 8, kMiB - 8});
+  }
+
+  std::vector<float> read(Side& side, const RowsView& v) {
+    if (&side == gpu.get()) stream->finish();
+    return side.get(v.data, count(v.n_rows * v.n_cols));
+  }
+  std::string fault(const std::function<void()>& ask) {
+    ask();
+    return sluice::test::error_of(Errc::device, [&] { stream->finish(); });
+  }
+
+  Buffer scratch;
 };
 
 }  // namespace sluice::backend::cuda::test

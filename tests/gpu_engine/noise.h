@@ -10,63 +10,28 @@
 
 #include "base/random.h"
 #include "gpu_engine/divergence.h"
+#include "unit/engine/forwarded_ops.h"
 #include "unit/engine/run_model.h"
 
 namespace sluice::engine::test {
 
 // The CPU's operations; what attention or recurrence gives is changed by up to `noise` of itself.
-class NoisyOps final : public backend::Ops {
+class NoisyOps final : public ForwardedOps<backend::Ops> {
  public:
   NoisyOps(std::unique_ptr<backend::Ops> ops, double noise, uint64_t seed)
-      : ops_(std::move(ops)), noise_(noise), seed_(seed) {}
+      : ForwardedOps(std::move(ops)), noise_(noise), seed_(seed) {}
 
-  backend::Buffer allocate(uint64_t n) override { return ops_->allocate(n); }
-  void embed(const backend::WeightView& table, const backend::StepView& step,
-             backend::RowsView x) override {
-    ops_->embed(table, step, x);
-  }
-  void project_in(backend::ConstRowsView x, const backend::NormView& norm,
-                  std::span<const backend::Projection> projections,
-                  backend::RowsView out) override {
-    ops_->project_in(x, norm, projections, out);
-  }
   void attend(backend::RowsView qkv, const backend::AttentionView& attention,
               const backend::StepView& step, const backend::KvLayerView& kv,
               backend::RowsView out) override {
-    ops_->attend(qkv, attention, step, kv, out);
+    ForwardedOps::attend(qkv, attention, step, kv, out);
     add_noise(out);
   }
   void delta_net(backend::ConstRowsView in, const backend::DeltaNetView& net,
                  const backend::StepView& step, const backend::StateLayerView& state,
                  backend::RowsView out) override {
-    ops_->delta_net(in, net, step, state, out);
+    ForwardedOps::delta_net(in, net, step, state, out);
     add_noise(out);
-  }
-  void delta_replay(const backend::DeltaNetView& net, const backend::StateLayerView& state,
-                    const backend::StateReplay& replay) override {
-    ops_->delta_replay(net, state, replay);
-  }
-  void project_add(backend::ConstRowsView in, const backend::Projection& projection,
-                   backend::RowsView x) override {
-    ops_->project_add(in, projection, x);
-  }
-  void route(backend::ConstRowsView x, const backend::NormView& norm,
-             const backend::RouterView& router, const backend::ExpertInputView& a,
-             const backend::RoutingView& routing) override {
-    ops_->route(x, norm, router, a, routing);
-  }
-  void experts(const backend::ExpertsView& experts, const backend::ExpertInputView& a,
-               const backend::RoutingView& routing, backend::RowsView x) override {
-    ops_->experts(experts, a, routing, x);
-  }
-  void logits(backend::ConstRowsView x, const backend::StepView& step, int64_t first,
-              const backend::NormView& norm, const backend::WeightView& output,
-              backend::RowsView logits) override {
-    ops_->logits(x, step, first, norm, output, logits);
-  }
-  void pick(backend::ConstRowsView logits, const backend::StepView& step, int64_t first,
-            backend::PickedRow* picks) override {
-    ops_->pick(logits, step, first, picks);
   }
 
  private:
@@ -76,7 +41,6 @@ class NoisyOps final : public backend::Ops {
     }
   }
 
-  std::unique_ptr<backend::Ops> ops_;
   double noise_;
   uint64_t seed_, n_drawn_ = 0;
 };

@@ -108,6 +108,7 @@ void Chat::converse(LineEditor& editor) {
   is_terminal_ = editor.is_terminal();
   editor.set_completer(&Chat::completions);
   while (!ends_) {
+    interrupts_.forget();  // meant for the answer, which has been printed
     const LineEditor::Input input = editor.read("> ", std::exchange(to_edit_, ""));
     if (input.outcome == LineEditor::Outcome::end) return;
     interrupts_.forget();  // meant for what was being typed
