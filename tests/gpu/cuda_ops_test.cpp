@@ -3,7 +3,6 @@
 // do not do yet is told. (More rows: wide_*_test.cpp. Whole models: cuda_model_test.cpp. Kernels
 // alone: the other tests here. Recordings and streams: cuda_ops_order_test.cpp.)
 // SPDX-License-Identifier: Apache-2.0
-#include "backend/mailbox.h"
 #include "base/units.h"
 #include "gpu/ops_test.h"
 #include "quant/half.h"

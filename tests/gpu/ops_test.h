@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/cuda_device.h"
+#include "backend/mailbox.h"
 #include "base/thread_pool.h"
 #include "base/units.h"
 #include "gpu/tiny_model.h"
